@@ -76,6 +76,8 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   usage_days: ['ledger'],
   usage_hour_sums: ['ledger'],
   usage_kept: ['ledger'],
+  usage_combined: ['ledger'],
+  usage_combined_days: ['ledger'],
   usage_tail: ['ledger'],
   dropped_allowances: ['ledger'],
   dropped_charges: ['ledger'],

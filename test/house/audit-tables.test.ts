@@ -45,6 +45,8 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
     'usage_hours',
     'usage_days',
     'usage_hour_sums',
+    'usage_combined',
+    'usage_combined_days',
     'usage_kept',
     'usage_sums',
     'usage_tail',

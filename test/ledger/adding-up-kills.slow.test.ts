@@ -16,7 +16,7 @@ import { readUsage } from '../../server/src/ledger/usage.ts'
 import type { GroupBy } from '../../server/src/ledger/usage-query.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { callOf, makeParty, openSession, outcomesOf, type Party, postOf, type Session } from './session.ts'
-import { inTail } from './usage-rows.ts'
+import { bookAnew, inTail } from './usage-rows.ts'
 import { connect, ids } from './world.ts'
 
 /** Processes that add up usage are killed, at every step and at any time, while calls commit late and the clock is set back and forth. */
@@ -107,14 +107,18 @@ async function assertReports(
 ): Promise<void> {
   for (const [name, { groupBy, itemOf }] of Object.entries(GROUPS))
     for (const bucket of ['day', 'hour'] as const) {
-      const { groups = [], totals } = await readUsage(pool, { scope, ...window, groupBy, bucket })
-      assert.equal(totals.requests, BigInt(charged.length))
-      const told = groups.map(({ value, totals: own }) => `${value}: ${own.requests} ${own.charged}`)
-      const expected = [...Map.groupBy(charged, ({ call }) => itemOf(call))].map(([value, some]) => {
-        const sum = some.reduce((all, { call, amount }) => all + amount - (given.get(call.id) ?? 0n), 0n)
-        return `${value}: ${some.length} ${sum}`
-      })
-      assert.deepEqual(told.sort(), expected.sort(), `by ${name} and ${bucket}`)
+      // Of one dimension, and of two, which is combined by day.
+      for (const filter of [{}, { operation: 'chat' }]) {
+        const ours = charged.filter(({ call }) => call.operation === (filter.operation ?? call.operation))
+        const { groups = [], totals } = await readUsage(pool, { scope, ...window, groupBy, bucket, filter })
+        assert.equal(totals.requests, BigInt(ours.length))
+        const told = groups.map(({ value, totals: own }) => `${value}: ${own.requests} ${own.charged}`)
+        const expected = [...Map.groupBy(ours, ({ call }) => itemOf(call))].map(([value, some]) => {
+          const sum = some.reduce((all, { call, amount }) => all + amount - (given.get(call.id) ?? 0n), 0n)
+          return `${value}: ${some.length} ${sum}`
+        })
+        assert.deepEqual(told.sort(), expected.sort(), `by ${name} and ${bucket} of ${filter.operation ?? 'all'}`)
+      }
     }
 }
 
@@ -130,10 +134,19 @@ const STEPS = {
   commit: 'create constraint trigger stop_last after insert or update on usage_days deferrable initially deferred',
 } as const
 
+/** And of combining a day. */
+const STEPS_OF_DAYS = {
+  combined_days: 'create trigger stop_here before insert on usage_combined_days',
+  combined: 'create trigger stop_here before insert or update on usage_combined',
+  combined_commit:
+    'create constraint trigger stop_last after insert or update on usage_combined deferrable initially deferred',
+} as const
+
 /** The connections on which somebody adds up now. */
 async function addingNow(isWaiting: boolean): Promise<readonly number[]> {
   const { rows } = await pool.query<{ pid: number }>(
-    `select pid from pg_stat_activity where datname = current_database() and state = 'active' and query like 'select add_up_usage%'
+    `select pid from pg_stat_activity where datname = current_database() and state = 'active'
+       and (query like 'select add_up_usage%' or query like 'select combine_usage_days%')
        and (not $1 or wait_event_type = 'Lock')`,
     [isWaiting],
   )
@@ -154,15 +167,56 @@ describe('a process that adds up usage', () => {
         if tg_op = 'DELETE' then return old; end if;
         return new;
       end $$`)
-    for (const [step, trigger] of Object.entries(STEPS))
+    for (const [step, trigger] of Object.entries({ ...STEPS, ...STEPS_OF_DAYS }))
       await session.query(`${trigger} for each row execute function stop_here('${step}')`)
     for (let round = 0; round < ROUNDS; round += 1)
       for (const step of Object.keys(STEPS))
         for (const fate of ['goes on', 'gives up'] as const) await killAt(step, fate)
+    for (let round = 0; round < ROUNDS; round += 1)
+      for (const step of Object.keys(STEPS_OF_DAYS))
+        for (const fate of ['goes on', 'gives up'] as const) await killCombining(step, fate)
     assert.deepEqual(await verifyLedger(pool), [])
-    const steps = Object.keys(STEPS)
+    const steps = [...Object.keys(STEPS), ...Object.keys(STEPS_OF_DAYS)]
     recordProof(PROOF, 'a process killed at every step of adding up', { steps, kills: 2 * ROUNDS * steps.length })
   })
+
+  /** Of calls of the day before yesterday, of which none is combined. */
+  async function killCombining(step: string, fate: 'goes on' | 'gives up'): Promise<void> {
+    const party = await makeParty(pool, 10n ** 9n)
+    const charged = await charge(session, party, 20)
+    await session.query('set session_replication_role = replica')
+    await session.query(`update charges set ended_at = ended_at - interval '48 hours' where account_id = $1`, [
+      party.accountId,
+    ])
+    await session.query('reset session_replication_role')
+    await bookAnew((text) => session.query(text))
+    while ((await inTail(pool)) > 0) await addUpUsage(pool)
+    const combined = async () => {
+      const [row] = await session.query(
+        'select (select count(*)::integer from usage_combined_days) as days, (select count(*)::integer from usage_combined) as places',
+      )
+      return [Number(row?.days) > 0, row?.places]
+    }
+    assert.deepEqual(await combined(), [false, 0])
+    await session.query('select pg_advisory_lock($1)', [LOCK])
+    const victim = startAdding(step)
+    await until(async () => (await addingNow(true)).length === 1, PATIENCE_MS, `that it is at ${step}`)
+    const [pid = 0] = await addingNow(true)
+    await assertReports(party, charged)
+    const [other] = await session.query('select combine_usage_days(most => 10) as taken')
+    assert.equal(other?.taken, null, 'somebody is at it')
+    await killAdding(victim)
+    if (fate === 'gives up') await pool.query('select pg_terminate_backend($1)', [pid])
+    else await session.query('select pg_advisory_unlock($1)', [LOCK])
+    await untilGone(pid)
+    if (fate === 'gives up') await session.query('select pg_advisory_unlock($1)', [LOCK])
+    assert.deepEqual(await combined(), fate === 'gives up' ? [false, 0] : [true, 1], `${step}, ${fate}`)
+    await assertReports(party, charged)
+    await session.query('select combine_usage_days(most => 10000)')
+    assert.deepEqual(await combined(), [true, 1])
+    await assertReports(party, charged)
+    assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+  }
 
   async function killAt(step: string, fate: 'goes on' | 'gives up'): Promise<void> {
     const party = await makeParty(pool, 10n ** 9n)
@@ -229,7 +283,13 @@ describe('a process that adds up usage', () => {
     await Promise.all(adding.map(killAdding))
     // One that was killed may still be at it.
     while ((await inTail(pool)) > 0) await addUpUsage(pool)
+    while (Number((await session.query('select combine_usage_days(most => 1000) as taken'))[0]?.taken ?? 1) > 0);
     const [, , clockWork = assert.fail()] = works
+    const [combined] = await session.query(
+      'select count(*)::integer as days from usage_combined_days where account_id = $1',
+      [clockWork.party.accountId],
+    )
+    assert.ok(Number(combined?.days) > 0, 'some days were combined')
     const hours = await session.query(
       `select distinct date_trunc('hour', ended_at, 'UTC') from charges where account_id = $1`,
       [clockWork.party.accountId],

@@ -371,6 +371,9 @@ describe('usage by whose spend it is', () => {
     assert.equal(await inTail(pool), before - Math.floor(before / 2))
     assert.deepEqual(await verifyLedger(pool), [])
     cells += await compare(team, happened, QUERIES / 4)
+    // Some days are combined, and one in part, before the other half comes to them.
+    for (let steps = 0; steps < 7; steps += 1) await session.query('select combine_usage_days(most => 10)')
+    assert.equal((await session.query('select from usage_combined')).length, 1)
     assert.ok((await addUpUsage(pool)) > 0)
     assert.equal(await inTail(pool), 0)
     assert.deepEqual(await verifyLedger(pool), [])

@@ -4,6 +4,7 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
 import {
+  COMBINED_DAYS,
   chargesOfDay,
   DAYS,
   endOfSums,
@@ -157,6 +158,8 @@ describe('labels of end users', () => {
         [/^entries_of_account/, entriesOf(accountId, [])],
         [/^usage_sums_of_account$/, endOfSums(SUMS, accountId, [])],
         [/^usage_sums_of_account$/, eraseSums(SUMS, accountId, [], end)],
+        [/^usage_combined_days_of_account$/, endOfSums(COMBINED_DAYS, accountId, [])],
+        [/^usage_combined_days_of_account$/, eraseSums(COMBINED_DAYS, accountId, [], end)],
         [/^usage_hour_sums_pkey$/, endOfSums(HOURS, credentialId, [])],
         [/^usage_hour_sums_pkey$/, eraseSums(HOURS, credentialId, [], end)],
         [/^usage_days_pkey$/, endOfSums(DAYS, credentialId, [])],

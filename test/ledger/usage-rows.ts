@@ -14,7 +14,15 @@ export async function bookAnew(query: (text: string) => Promise<unknown>): Promi
   await query('begin')
   // Nobody may add it up meanwhile.
   await query('lock table usage_tail in access exclusive mode')
-  for (const table of ['usage_hours', 'usage_sums', 'usage_days', 'usage_hour_sums', 'usage_tail'])
+  for (const table of [
+    'usage_hours',
+    'usage_sums',
+    'usage_days',
+    'usage_hour_sums',
+    'usage_combined_days',
+    'usage_combined',
+    'usage_tail',
+  ])
     await query(`delete from ${table}`)
   await query(`
     insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,

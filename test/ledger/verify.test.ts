@@ -6,6 +6,7 @@ import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { withClient } from '../storage/with-client.ts'
 import { callOf, makeParty, openSession, postOf } from './session.ts'
+import { bookAnew } from './usage-rows.ts'
 import { connect, ids } from './world.ts'
 
 const database = await freshDatabase()
@@ -50,6 +51,14 @@ it('finds usage that stands under an account which is not that of its charges', 
     await foundIn('usage_tail')
     await addUpUsage(pools.rest)
     for (const table of ['usage_hours', 'usage_sums', 'usage_hour_sums', 'usage_days']) await foundIn(table)
+    // As if the call had been made the day before yesterday.
+    await session.query('set session_replication_role = replica')
+    await session.query("update charges set ended_at = ended_at - interval '48 hours'")
+    await session.query('reset session_replication_role')
+    await bookAnew((text) => session.query(text))
+    await addUpUsage(pools.rest)
+    await session.query('select combine_usage_days(most => 100)')
+    await foundIn('usage_combined_days')
   } finally {
     await Promise.all([session.close(), pools.close()])
   }

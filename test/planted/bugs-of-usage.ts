@@ -2,6 +2,8 @@ import type { PlantedBug } from './planted-bug.ts'
 import { BEGIN, END, storedFunction } from './statements.ts'
 
 const ADD_UP = storedFunction('add_up_usage')
+const COMBINE = storedFunction('combine_usage_days')
+const COMBINED = 'test/ledger/combined-days.test.ts'
 const REVERSE_CHARGE = storedFunction('reverse_charge')
 const CASES = 'test/ledger/attribution.test.ts'
 const REPORT = 'test/ledger/usage-report.test.ts'
@@ -25,21 +27,6 @@ export const bugsOfUsage: readonly PlantedBug[] = [
       },
     ],
     caughtBy: [{ file: CASES, title: 'committed late' }],
-  },
-  {
-    id: 'usage-taken-and-not-added',
-    title: 'a step empties the tail, and adds only as much as it was told to',
-    promise: 'A row is in the tail or in the sums.',
-    author: 'insider',
-    edits: [
-      {
-        file: ADD_UP,
-        find: 'with taken as (',
-        replace: 'with gone as (delete from usage_tail returning *), taken as (',
-      },
-      { file: ADD_UP, find: TAKE, replace: 'select * from gone limit most' },
-    ],
-    caughtBy: [{ file: CASES, title: 'dies at any step' }],
   },
   {
     id: 'watermark-passes-a-late-commit',
@@ -72,33 +59,67 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     caughtBy: [{ file: CASES, title: 'committed late' }],
   },
   {
-    id: 'sums-of-an-hour-added-once',
-    title: 'what comes to an hour of which the key has sums already is added to its totals and to no group',
+    id: 'given-back-is-a-request-of-its-hour',
+    title: 'what is given back counts as a request in the sums by hour of an end user, a tag, an operation and a model',
     promise: 'Usage by whose it is equals the ledger.',
     author: 'insider',
     edits: [
       {
         file: ADD_UP,
-        find: 'where operation is not null',
-        replace: `where operation is not null and not exists (
-      select from usage_sums old where old.credential_id = taken.credential_id and old.hour = date_trunc('hour', taken.at, 'UTC'))`,
+        find: 'select scope_id, about, subject, hour, account_id, label, requests, failed_requests,',
+        replace: 'select scope_id, about, subject, hour, account_id, label, greatest(requests, 1), failed_requests,',
       },
     ],
     caughtBy: [EQUAL],
   },
   {
-    id: 'days-of-the-account-alone',
-    title: 'sums by day are kept of accounts, and of none of their keys',
-    promise: 'Usage by whose it is equals the ledger.',
+    id: 'late-in-its-day-twice',
+    title: 'what comes late to a day that is combined in part is added to the day at once, and again with its hours',
+    promise: 'Combined sums of a day equal its hours.',
     author: 'insider',
     edits: [
       {
         file: ADD_UP,
-        find: 'cross join lateral (values (account_id), (credential_id)) scope (scope_id)',
-        replace: 'cross join lateral (values (account_id)) scope (scope_id)',
+        find: '<= (combined.credential_id, combined.about, combined.subject)',
+        replace: 'is not null',
+      },
+      {
+        file: COMBINE,
+        find: 'group by 1, 2, 3, 4, 5, 6, 7',
+        replace: `group by 1, 2, 3, 4, 5, 6, 7
+    on conflict (credential_id, about, subject, day, operation, model) do update set
+      requests = usage_combined_days.requests + excluded.requests, charged = usage_combined_days.charged + excluded.charged`,
       },
     ],
-    caughtBy: [EQUAL],
+    caughtBy: [{ file: COMBINED, title: 'have what is settled late' }],
+  },
+  {
+    id: 'given-back-not-in-its-day',
+    title: 'what is given back on a day that is combined is taken from its hours, and not from the day',
+    promise: 'Combined sums of a day equal its hours.',
+    author: 'insider',
+    edits: [
+      {
+        file: ADD_UP,
+        find: 'where at < combined.until or at <',
+        replace: 'where requests > 0 and at < combined.until or at <',
+      },
+    ],
+    caughtBy: [{ file: COMBINED, title: 'have what is settled late' }],
+  },
+  {
+    id: 'day-read-before-it-is-whole',
+    title: 'a report reads combined sums of the day that somebody is combining',
+    promise: 'Until a day is combined, a report reads its hours.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/ledger/usage.ts',
+        find: 'extract(epoch from until)',
+        replace: "extract(epoch from until + interval '24 hours')",
+      },
+    ],
+    caughtBy: [{ file: COMBINED, title: 'are made of hours that are there already' }],
   },
   {
     id: 'reversal-without-its-dimensions',
@@ -150,20 +171,6 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     author: 'insider',
     edits: [{ file: STATEMENT, find: 'from tail where ', replace: 'from tail where false and ' }],
     caughtBy: [EQUAL, { file: REPORT, title: 'has what calls have just booked' }],
-  },
-  {
-    id: 'cut-hour-of-known-keys-alone',
-    title: 'a report finds nothing in a part of an hour of which the key has no sum yet',
-    promise: 'What the usage report says and what the ledger holds agree, in any window.',
-    author: 'insider',
-    edits: [
-      {
-        file: STATEMENT,
-        find: 'union select credential_id from tail',
-        replace: 'union select credential_id from tail where false',
-      },
-    ],
-    caughtBy: [{ file: REPORT, title: 'has what calls have just booked' }],
   },
   {
     id: 'booked-twice-in-part',

@@ -14,6 +14,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { addUpUsage, tailFigures } from '../ledger/add-up-usage.ts'
+import { createCombining } from '../ledger/combine-usage-days.ts'
 import { expirePromotions } from '../ledger/credit.ts'
 import { labelSteps } from '../ledger/erase-labels.ts'
 import { CHARGES_KEPT_DAYS, dropOldCharges, dropOldUsage } from '../ledger/retention.ts'
@@ -94,6 +95,7 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
   const by: By = { actor: `worker ${ownerId}`, origin: { via: 'worker' } }
   const chore = (name: string, everyMs: number | (() => number), work: () => Promise<unknown>) =>
     createChore({ name, everyMs, work, clock, log })
+  const combining = createCombining(pool)
   return [
     chore('orphans', 2 * SECOND_MS, () => sweepOrphans({ pool, log, ownerId, graceSeconds: SWEEP_GRACE_SECONDS })),
     chore('unsettled calls', MINUTE_MS, () => resolveOverdue({ pool, log, lost, by }, UNSETTLED_SECONDS)),
@@ -124,6 +126,7 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
     chore('approvals that are over', MINUTE_MS, () => emptyApprovals(pool)),
     chore('old approvals', 10 * MINUTE_MS, () => pruneApprovals(pool)),
     chore('usage', ADD_UP_MS, () => addUpUsage(pool)),
+    chore('usage of days that are over', combining.pauseMs, combining.tick),
     chore('figures of usage', 10 * SECOND_MS, () => sayTail(pool, metrics)),
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
     chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),

@@ -16,6 +16,8 @@ export function labelSteps(pool: pg.Pool, accountId: Id): readonly Step[] {
     { name: 'entries', portion: (after) => eraseInEntries(pool, accountId, after) },
     { name: 'usage that waits', portion: () => eraseInTail(pool, accountId) },
     { name: 'sums', portion: (after) => eraseInSums(pool, SUMS, accountId, after ?? []) },
+    { name: 'sums that are being combined', portion: () => waitForCombining(pool) },
+    { name: 'combined days', portion: (after) => eraseInSums(pool, COMBINED_DAYS, accountId, after ?? []) },
     { name: 'hours of the account', portion: (after) => eraseInSums(pool, HOURS, accountId, after ?? []) },
     { name: 'hours of keys', portion: (after) => eraseInSumsOfKeys(pool, HOURS, accountId, after) },
     { name: 'days of the account', portion: (after) => eraseInSums(pool, DAYS, accountId, after ?? []) },
@@ -125,12 +127,19 @@ async function eraseInTail(pool: pg.Pool, accountId: Id): Promise<null> {
   return null
 }
 
+/** Who combines hours of a day may have read their labels before they were erased: all that it writes is there afterwards. */
+async function waitForCombining(pool: pg.Pool): Promise<null> {
+  await pool.query("select pg_advisory_xact_lock(hashtext('add_up_usage'))")
+  return null
+}
+
 type Sums = {
-  readonly table: 'usage_sums' | 'usage_hour_sums' | 'usage_days'
+  readonly table: 'usage_sums' | 'usage_combined_days' | 'usage_hour_sums' | 'usage_days'
   readonly of: 'account_id' | 'scope_id'
   readonly time: 'hour' | 'day'
 }
 export const SUMS: Sums = { table: 'usage_sums', of: 'account_id', time: 'hour' }
+export const COMBINED_DAYS: Sums = { table: 'usage_combined_days', of: 'account_id', time: 'day' }
 export const HOURS: Sums = { table: 'usage_hour_sums', of: 'scope_id', time: 'hour' }
 export const DAYS: Sums = { table: 'usage_days', of: 'scope_id', time: 'day' }
 

@@ -46,7 +46,7 @@ async function dropOldest(client: pg.PoolClient, keepDays: number): Promise<stri
   return rows[0]?.day ?? null
 }
 
-const TABLES = ['usage_sums', 'usage_hour_sums', 'usage_days'] as const
+const TABLES = ['usage_sums', 'usage_hour_sums', 'usage_combined_days', 'usage_days'] as const
 
 /**
  * Drops the sums that are to be kept no longer, some at a time: nobody waits for long, and who dies has done a part of it. Where a table fails,

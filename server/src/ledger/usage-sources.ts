@@ -8,8 +8,8 @@ export const CANDIDATES_MOST = 500
 /** Of all days together. */
 const LEADERS_ALL = 4_000
 /**
- * So many sums of hours by key, operation, model and route are read for a part of a report, also those that a filter leaves out. One that would
- * need more is refused: it would take longer than a report may. One more is read, so that it is seen.
+ * So many combined sums are read for a part of a report, of hours by key, operation, model and route and of days by the same without the route, also those
+ * that a filter leaves out. One that would need more is refused: it would take longer than a report may. One more is read, so that it is seen.
  */
 export const COMBINED_SUMS_MOST = 100_000
 
@@ -71,7 +71,12 @@ type Part = {
   readonly alone?: { readonly about: string; readonly item: string; readonly subject: () => string }
 }
 
-export function createSources(query: UsageQuery, parameter: (value: string | number) => string): Sources {
+/** `combinedUntil` is up to when there are combined sums of days, in seconds: there may be more since. */
+export function createSources(
+  query: UsageQuery,
+  parameter: (value: string | number) => string,
+  combinedUntil: number,
+): Sources {
   const { scope, filter = {}, bucket = 'day' } = query
   const { whole, cuts } = splitByHours(query)
   const [column, owner] =
@@ -109,13 +114,10 @@ export function createSources(query: UsageQuery, parameter: (value: string | num
 
   /** Days where there are sums of them, and hours around them: of one subject, or of each that a table has. */
   function ofStored({ about, item, subject, alone }: Part, isByDay = bucket === 'day', table?: string): string {
-    const { days, hours } = splitByDays(whole, isByDay && alone !== undefined)
+    if (alone === undefined) return combinedSums({ about, item, subject }, isByDay, table)
+    const { days, hours } = splitByDays(whole, isByDay)
     const ofDays = days.map((span) => ofEach(sumsOf('usage_days', 'day', span, alone), table))
-    const ofHours = hours.map((span) =>
-      alone === undefined
-        ? combinedSums({ about, item, subject }, span, table)
-        : ofEach(sumsOf('usage_hour_sums', 'hour', span, alone), table),
-    )
+    const ofHours = hours.map((span) => ofEach(sumsOf('usage_hour_sums', 'hour', span, alone), table))
     return [...ofDays, ...ofHours].join(' union all ')
   }
 
@@ -125,17 +127,25 @@ export function createSources(query: UsageQuery, parameter: (value: string | num
   }
 
   /**
-   * Of a row for each key, operation, model and route. What is found by an index is bounded, and filtered only then: what a filter throws away was
+   * Of a row for each key, operation, model and route, or of days that are over, without the route. What is found by an index is bounded, and filtered only then: what a filter throws away was
    * read too, and counts. In the order of the indexes: PostgreSQL might else look for the first so many in all that there is.
    */
-  function combinedSums({ about, item, subject }: Omit<Part, 'alone'>, { from, to }: Span, table?: string): string {
-    const found = `select hour, account_id, credential_id, operation, model, subject, subject_label, ${COLUMNS} from usage_sums
-      where ${ofOwnerOrKey} and about = ${parameter(about)} and ${subject()} and hour >= ${at(from)} and hour < ${at(to)} order by hour`
-    const bounded = `(${ofEach(found, table)} limit ${COMBINED_SUMS_MOST + 1}) found`
+  function combinedSums({ about, item, subject }: Omit<Part, 'alone'>, isByDay: boolean, table?: string): string {
+    const { days, hours } = splitByDays(whole, isByDay, combinedUntil)
+    const find = (from: string, time: string, span: Span) => {
+      const found = `select ${time} as at, account_id, credential_id, operation, model, subject, subject_label, ${COLUMNS} from ${from}
+        where ${ofOwnerOrKey} and about = ${parameter(about)} and ${subject()} and ${time} >= ${at(span.from)} and ${time} < ${at(span.to)} order by ${time}`
+      return `(${ofEach(found, table)})`
+    }
+    const found = [
+      ...days.map((span) => find('usage_combined_days', 'day', span)),
+      ...hours.map((span) => find('usage_sums', 'hour', span)),
+    ]
+    const bounded = `(${found.join(' union all ')} limit ${COMBINED_SUMS_MOST + 1}) found`
     // Added up here already: PostgreSQL would else keep all of it to sort it.
     const filtered = afterwards.length === 0 ? '' : ` filter (where ${afterwards.join(' and ')})`
     const sums = COUNTED.map((column) => `coalesce(sum(${column})${filtered}, 0) as ${column}`)
-    return `select ${binned('hour')} as at, ${item} as item, max(subject_label) as label, ${sums.join(', ')}, count(*) as read from ${bounded} group by 1, 2`
+    return `select ${binned('found.at')} as at, ${item} as item, max(subject_label) as label, ${sums.join(', ')}, count(*) as read from ${bounded} group by 1, 2`
   }
 
   /** What is in no sum. */

@@ -14,13 +14,14 @@ export type Statement = { readonly text: string; readonly values: readonly (stri
 
 /**
  * The statement of a report. It has no name, so that it is planned for its values: only then are the charges of other days
- * neither locked nor looked at. All of it is of one state of the ledger, so that a row of the tail is there or in the sums.
+ * neither locked nor looked at. All of it is of one state of the ledger, so that a row of the tail is there or in the sums. Up to when
+ * there are combined sums of days may have been read before: there are never fewer afterwards.
  */
-export function usageStatement(query: UsageQuery): Statement {
+export function usageStatement(query: UsageQuery, combinedUntil = 0): Statement {
   const { groupBy } = query
   const values: (string | number)[] = []
   const parameter = (value: string | number) => `$${values.push(value)}`
-  const sources = createSources(query, parameter)
+  const sources = createSources(query, parameter, combinedUntil)
   if (groupBy === undefined) {
     const text = `with ${sources.common}, ${baseOf(`(${sources.all()})`)}
       select 'all' as part, null as item, null as label, 0 as groups, extract(epoch from at)::float8 as at, ${TOLD}, ${readIn('base')} from base`

@@ -34,12 +34,13 @@ export function floorTo(seconds: number, width: number): number {
   return Math.floor(seconds / width) * width
 }
 
-/** Whole days, and the hours before and after them; all of it is hours where days are not to be used. */
+/** Whole days up to a last one, and the hours before and after them; all of it is hours where days are not to be used. */
 export function splitByDays(
   { from, to }: Span,
   hasDays: boolean,
+  daysUntil = Number.POSITIVE_INFINITY,
 ): { readonly days: readonly Span[]; readonly hours: readonly Span[] } {
-  const [first, last] = [floorTo(from + DAY_SECONDS - 1, DAY_SECONDS), floorTo(to, DAY_SECONDS)]
+  const [first, last] = [floorTo(from + DAY_SECONDS - 1, DAY_SECONDS), floorTo(Math.min(to, daysUntil), DAY_SECONDS)]
   if (!hasDays || first >= last) return { days: [], hours: [{ from, to }] }
   const hours = [
     { from, to: first },

@@ -89,8 +89,9 @@ export async function readUsage(pool: pg.Pool, query: UsageQuery): Promise<Usage
 
 export async function readExactUsage(pool: pg.Pool, query: UsageQuery): Promise<ExactUsageReport> {
   const windows = bucketWindows(query)
-  if (isNamed(query)) requireKept(query, await readHoursFrom(pool))
-  const { text, values } = usageStatement(query)
+  const kept = isNamed(query) || isOfCalls(query) ? await readKept(pool) : NOTHING_KEPT
+  if (isNamed(query)) requireKept(query, kept.hoursFrom)
+  const { text, values } = usageStatement(query, kept.combinedUntil)
   const { rows: found } = await pool.query({ text, values: [...values] })
   const rows = z.array(row).parse(found)
   requireBounded(rows)
@@ -166,14 +167,22 @@ function isNamed({ filter = {}, groupBy }: UsageQuery): boolean {
   return filter.tag !== undefined || filter.endUserId !== undefined || (groupBy !== undefined && isOfName(groupBy))
 }
 
-const kept = z.tuple([z.object({ from: z.number() })])
+/** Of some operations or models: together with a group, this may combine two. */
+function isOfCalls({ filter = {} }: UsageQuery): boolean {
+  return filter.operation !== undefined || filter.model !== undefined
+}
 
-/** Since when there are sums of hours by end user and by tag, in seconds. */
-async function readHoursFrom(pool: pg.Pool): Promise<number> {
+/** Since when there are sums of hours by end user and by tag, and until when combined sums of days, in seconds. */
+type Kept = { readonly hoursFrom: number; readonly combinedUntil: number }
+const NOTHING_KEPT: Kept = { hoursFrom: 0, combinedUntil: 0 }
+const keptRow = z.tuple([z.object({ hoursFrom: z.number(), combinedUntil: z.number() })])
+
+async function readKept(pool: pg.Pool): Promise<Kept> {
   const { rows } = await pool.query(
-    `select coalesce((select extract(epoch from hours_from)::float8 from usage_kept), 0) as from`,
+    `select coalesce((select extract(epoch from hours_from)::float8 from usage_kept), 0) as "hoursFrom",
+       coalesce((select extract(epoch from until)::float8 from usage_combined), 0) as "combinedUntil"`,
   )
-  return kept.parse(rows)[0].from
+  return keptRow.parse(rows)[0]
 }
 
 /** What no group has is what is left of all. Where `some` says what all groups have, the smaller ones are what the largest leave of it. */

@@ -22,6 +22,8 @@ const ENTRIES_OF_ACCOUNTS = `(
 
 const sumsOf = (...columns: readonly string[]) => columns.map((column) => `sum(${column}) as ${column}`).join(', ')
 const ATTRIBUTED = 'credential_id, hour, about, subject, operation, model, route, account_id'
+/** By day, without the route. */
+const COMBINED = 'credential_id, hour, about, subject, operation, model, account_id'
 /** Of a key or an account, by day or hour. */
 const ALONE = 'scope_id, hour, about, subject, account_id'
 
@@ -56,6 +58,7 @@ const attributedIn = (source: 'ledger' | 'tail', subjects: string) =>
 
 const BY_HOUR = `credential_id, date_trunc('hour', at, 'UTC') as hour, about, subject, operation, coalesce(model, '') as model,
   coalesce(route, '') as route, account_id, ${COUNTED.join(', ')}`
+const BY_DAY_COMBINED = `credential_id, date_trunc('day', at, 'UTC') as hour, about, subject, operation, coalesce(model, '') as model, account_id, ${COUNTED.join(', ')}`
 const BY_DAY = `scope_id, date_trunc('day', at, 'UTC') as hour, about, subject, account_id, ${COUNTED.join(', ')}`
 const BY_HOUR_ALONE = `scope_id, date_trunc('hour', at, 'UTC') as hour, about, subject, account_id, ${COUNTED.join(', ')}`
 const SCOPES = 'cross join lateral (values (account_id), (credential_id)) scope (scope_id)'
@@ -236,6 +239,22 @@ const PROMISES: Readonly<Record<string, string>> = {
     )}
       and (coalesce(u.subject, c.subject) = '' or coalesce(u.about, c.about) in ('operation', 'model')
         or coalesce(u.hour, c.hour) >= coalesce((select hours_from from usage_kept), '-infinity'))`,
+
+  'usage by operation, model, end user and tag equals the ledger, day by day, of what is combined and of hours that are not yet': `
+    ${differing(
+      COMBINED,
+      `select credential_id, day as hour, about, subject, operation, model, account_id, ${COUNTED.join(', ')} from usage_combined_days
+       where $1::uuid[] is null or account_id = any ($1)
+       union all
+       select credential_id, date_trunc('day', hour, 'UTC'), usage_sums.about, usage_sums.subject, operation, model, account_id, ${COUNTED.join(', ')}
+       from usage_sums left join (select until, credential_id as key, about as last_about, subject as last_subject from usage_combined) combined on true
+       where ($1::uuid[] is null or account_id = any ($1)) and not coalesce(hour < until or hour < until + interval '24 hours'
+         and (credential_id, case usage_sums.about when '' then 'operation' else usage_sums.about end, case usage_sums.about when '' then operation else usage_sums.subject end)
+           <= (key, last_about, last_subject), false)
+       union all select ${BY_DAY_COMBINED} from (${attributedIn('tail', SUBJECTS)}) waiting`,
+      `select ${BY_DAY_COMBINED} from (${attributedIn('ledger', SUBJECTS)}) made`,
+    )}
+      and (coalesce(u.subject, c.subject) = '' or coalesce(u.hour, c.hour) >= coalesce((select hours_from from usage_kept), '-infinity'))`,
 
   'what is given back of a call is given back to whom it was booked for': `
     select e.id from entries e join charges c on c.id = e.corrects

@@ -1,15 +1,18 @@
 -- Adds what usage_tail has, at most so many rows, to the sums of their hours and days, and takes it out of there: both, or neither. So a row is in
 -- the tail or in the sums, never in both and never in none, whoever dies and whoever commits late: what is not visible yet stays for the
--- next time. Says how many rows it took; null where somebody else is at it.
+-- next time. Says how many rows it took; null where somebody else is at it. What comes to a day of which usage_combined_days has the sums already is
+-- added to those too.
 create or replace function add_up_usage(most integer) returns integer
 language plpgsql volatile
 set plan_cache_mode = force_generic_plan
 as $$
 declare
   added integer;
+  combined usage_combined;
 begin
   -- One at a time: two would wait for each other's sums.
   if not pg_try_advisory_xact_lock(hashtext('add_up_usage')) then return null; end if;
+  select * into combined from usage_combined;
 
   with taken as (
     delete from usage_tail where ctid = any (array(select ctid from usage_tail limit most)) returning *
@@ -60,6 +63,31 @@ begin
       cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
       value = row.value + excluded.value,
       charged = row.charged + excluded.charged
+  ), combined_days as (
+    insert into usage_combined_days as row (credential_id, about, subject, day, operation, model, account_id, subject_label, requests, failed_requests,
+      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    select credential_id, about, one.subject, date_trunc('day', at, 'UTC'), operation, coalesce(model, ''),
+      account_id, max(one.label), sum(requests), sum(failed_requests),
+      sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
+    from parts cross join lateral (
+      select parts.subject, parts.label
+      union all select '', null where about <> ''
+    ) one (subject, label)
+    -- As a rule there is none: it was settled on a day that is over. What lies behind the place is added with its day.
+    where at < combined.until or at < combined.until + interval '24 hours'
+      and (credential_id, case about when '' then 'operation' else about end collate "C", case about when '' then operation else one.subject end collate "C")
+        <= (combined.credential_id, combined.about, combined.subject)
+    group by 1, 2, 3, 4, 5, 6, 7
+    on conflict (credential_id, about, subject, day, operation, model) do update set
+      subject_label = coalesce(excluded.subject_label, row.subject_label),
+      requests = row.requests + excluded.requests,
+      failed_requests = row.failed_requests + excluded.failed_requests,
+      input_tokens = row.input_tokens + excluded.input_tokens,
+      output_tokens = row.output_tokens + excluded.output_tokens,
+      cache_read_tokens = row.cache_read_tokens + excluded.cache_read_tokens,
+      cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
+      value = row.value + excluded.value,
+      charged = row.charged + excluded.charged
   ), one_by_one as materialized (
     select scope_id, one.about, one.subject, date_trunc('hour', at, 'UTC') as hour, account_id, max(one.label) as label, sum(requests) as requests,
       sum(failed_requests) as failed_requests, sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens,
@@ -89,11 +117,11 @@ begin
       value = row.value + excluded.value,
       charged = row.charged + excluded.charged
   ), days as (
-    insert into usage_days as row (scope_id, about, subject, day, account_id, subject_label, requests, failed_requests,
+    insert into usage_days as row (scope_id, about, subject, day, added_by, account_id, subject_label, requests, failed_requests,
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-    select scope_id, about, subject, date_trunc('day', hour, 'UTC'), account_id, max(label), sum(requests), sum(failed_requests),
+    select scope_id, about, subject, date_trunc('day', hour, 'UTC'), 37, account_id, max(label), sum(requests), sum(failed_requests),
       sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
-    from one_by_one group by 1, 2, 3, 4, 5
+    from one_by_one group by 1, 2, 3, 4, 6
     on conflict (scope_id, about, subject, day) do update set
       subject_label = coalesce(excluded.subject_label, row.subject_label),
       requests = row.requests + excluded.requests,
