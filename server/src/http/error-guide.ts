@@ -42,8 +42,6 @@ function section(code: string, { text, retryable }: Row): string {
 
 const AGAIN: Readonly<Record<string, string>> = {
   request_timeout: 'Safe to send again.',
-  not_configured:
-    'Nothing was carried out or charged. Sending the request again does not help until the operator has set it up.',
   billing_dependency_timeout: 'Safe to send again, after `Retry-After`, unless a stream had begun.',
 }
 
@@ -115,5 +113,5 @@ const EXPLAINED: Readonly<Record<string, string>> = {
   upstream_not_found: `Report it to the operator. ${NO_USE}`,
   invalid_billing_configuration: NO_USE,
   not_configured:
-    'No provider is set up for this operation and this kind of key (live or test), or a setting that it needs is missing, such as `secrets.master_key` for videos.',
+    'No provider is set up for this operation and this kind of key (live or test), or a setting that it needs is missing, such as `secrets.master_key` for videos. Sending the request again does not help until the operator has set it up.',
 }

@@ -210,7 +210,7 @@ export const FAULTS = {
     503,
     'This operation has no valid price. This is on our side: ask the operator to set one.',
   ),
-  not_configured: row(503, 'This operation is not set up on this installation. Ask the operator.', RETRYABLE),
+  not_configured: row(503, 'This operation is not set up on this installation. Ask the operator.'),
   contract_unavailable: row(
     503,
     'No verified contract is available now. Nothing was executed or charged. Try again later.',
