@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { setKeyBudget } from '../../server/src/identity/keys.ts'
+import { setKeyBudget } from '../../server/src/identity/key-changes.ts'
 import { removeBudget, setBudget } from '../../server/src/identity/set-budgets.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'

@@ -5,17 +5,10 @@ import { type Gateway, startGateways } from '../../harness/gateways.ts'
 import { type Postgres, startPostgres } from '../../harness/postgres.ts'
 import { findAccessToken, revokeAccessToken } from '../../server/src/identity/access-tokens.ts'
 import { listGrants, revokeGrant, setGrantBudget } from '../../server/src/identity/grants.ts'
+import { changeKey, setKeyBudget, setKeyExpiry } from '../../server/src/identity/key-changes.ts'
 import { hashOf, makeAccessToken, makeKey } from '../../server/src/identity/key-format.ts'
-import {
-  changeKey,
-  createKey,
-  findKey,
-  listKeys,
-  revokeKey,
-  rotateKey,
-  setKeyBudget,
-  setKeyExpiry,
-} from '../../server/src/identity/keys.ts'
+import { createKey, revokeKey, rotateKey } from '../../server/src/identity/keys.ts'
+import { findKey, listKeys } from '../../server/src/identity/listed-keys.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'

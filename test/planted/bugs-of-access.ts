@@ -45,7 +45,13 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     title: 'what is changed of a key is not told to processes that know it',
     promise: 'A change of a key holds within a second in every process.',
     author: 'insider',
-    edits: [{ file: KEYS, find: "topic => 'key', key => $1", replace: "topic => 'nothing', key => $1" }],
+    edits: [
+      {
+        file: 'server/src/identity/locked-key.ts',
+        find: "topic => 'key', key => $1",
+        replace: "topic => 'nothing', key => $1",
+      },
+    ],
     caughtBy: [
       {
         file: 'test/identity/key-terms.slow.test.ts',

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Config } from '../config.ts'
 import { cancelClosure } from '../identity/closures.ts'
-import { listKeys } from '../identity/keys.ts'
+import { listKeys } from '../identity/listed-keys.ts'
 import {
   createWorkspace,
   findWorkspace,

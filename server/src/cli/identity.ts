@@ -1,18 +1,9 @@
 import type { Command } from 'commander'
 import type { Config } from '../config.ts'
 import { refusalsOf } from '../gateway/refusals.ts'
-import {
-  assignKey,
-  changeKey,
-  createKey,
-  findKey,
-  listKeys,
-  type NewKey,
-  revokeKey,
-  revokeSecret,
-  rotateKey,
-  setKeyBudget,
-} from '../identity/keys.ts'
+import { assignKey, changeKey, setKeyBudget } from '../identity/key-changes.ts'
+import { createKey, type NewKey, revokeKey, revokeSecret, rotateKey } from '../identity/keys.ts'
+import { findKey, listKeys } from '../identity/listed-keys.ts'
 import { findWorkspace } from '../identity/workspaces.ts'
 import { systemClock } from '../kernel/clock.ts'
 import type { Mode } from '../kernel/mode.ts'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { ListedKey } from '../identity/keys.ts'
+import type { ListedKey } from '../identity/listed-keys.ts'
 import { formatUsd, nanos, ZERO } from '../kernel/money.ts'
 import { readBudget } from '../ledger/balance.ts'
 import { type KeySpend, spendOfKeys } from '../ledger/key-spend.ts'

@@ -8,7 +8,7 @@ import { DEFAULT_ON_DISCONNECT, ON_DISCONNECT } from '../catalogue/on-disconnect
 import type { Tier, TierLimits } from '../catalogue/tiers.ts'
 import type { Config } from '../config.ts'
 import { type KeyTerms, networksIn, type TermsChange } from '../identity/key-terms.ts'
-import type { ListedKey } from '../identity/keys.ts'
+import type { ListedKey } from '../identity/listed-keys.ts'
 import { tagsIn, tagText } from '../identity/tags.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { requireKnownScopes } from '../pricing/check-scopes.ts'

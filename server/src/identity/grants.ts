@@ -21,8 +21,8 @@ import {
   termsPlaces,
   termsValues,
 } from './key-terms.ts'
-import { expiryFacts, noSuchThing, tell } from './keys.ts'
 import { findLocked, lockGrant, setBudgetWithin } from './locked-grant.ts'
+import { expiryFacts, noSuchThing, tell } from './locked-key.ts'
 import { ASKS_NOTHING, ASKS_ROW, ASKS_SELECT, type Asks, asksFacts, asksIn } from './mandate-terms.ts'
 
 /**

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
 import { queryOn, type Transactions } from '../storage/transaction.ts'
-import { LISTED_SELECT, type ListedKey, listedKey } from './keys.ts'
+import { LISTED_SELECT, type ListedKey, listedKey } from './listed-keys.ts'
 
 /** Keys as members of their workspace find them: page by page, and only their own. */
 

@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import { z } from 'zod'
 import { KEYS_PER_TIER, tierOf } from '../catalogue/tiers.ts'
 import { Fault } from '../kernel/fault.ts'
@@ -6,27 +5,22 @@ import type { Id, Ids } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { nanos } from '../kernel/money.ts'
 import type { Secret } from '../kernel/secret.ts'
-import { type By, type Deed, difference, record } from '../storage/audit.ts'
+import { type By, difference, record } from '../storage/audit.ts'
 import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
-import { beginNoticesAnew } from './budget-notices.ts'
-import { BUDGET_ROW, type Budget, budgetFacts, budgetIn, makeAllowance } from './budgets.ts'
+import { type Budget, budgetFacts, makeAllowance } from './budgets.ts'
 import { findClosure } from './closures.ts'
 import { hashOf, makeKey, parseCredential } from './key-format.ts'
 import {
   changed,
   NO_TERMS,
   TERMS_COLUMNS,
-  TERMS_ROW,
-  TERMS_SELECT,
   type TermsChange,
   termsFacts,
-  termsIn,
   termsPlaces,
   termsValues,
 } from './key-terms.ts'
 import { requireKnownPeriod } from './known-budgets.ts'
-import type { MemberIdentity } from './member-subjects.ts'
-import { loadWorkspace, tierIn } from './tier-of-workspace.ts'
+import { deedTo, expiryFacts, lockKey, memberWith, noSuchThing, tell } from './locked-key.ts'
 
 type Parts = { readonly pool: Transactions; readonly ids: Ids }
 
@@ -213,221 +207,4 @@ function overAlready(id: Id): Fault {
   return new Fault('resource_not_found', {
     detail: `This secret of key ${id} is already invalid. Nothing has to be done.`,
   })
-}
-
-export async function setKeyExpiry({ pool }: Parts, by: By, id: Id, expiresAt: Date | null): Promise<void> {
-  await inTransaction(pool, async (query) => {
-    const before = await lockKey(query, id)
-    await query('update api_keys set expires_at = $2 where id = $1', [id, expiresAt])
-    const facts = difference(expiryFacts(before.expiresAt), expiryFacts(expiresAt))
-    await record(query, by, { ...deedTo(id, 'expiry_set'), ...facts })
-    await tell(query, id)
-  })
-}
-
-/**
- * Changes what a key may spend in a period. Lowering it takes effect at once, as what is spoken for already where that is
- * more; another period has a count of its own. One that it had before goes on counting where it was.
- */
-export async function setKeyBudget({ pool, ids }: Parts, by: By, id: Id, budget: Budget | null): Promise<void> {
-  await inTransaction(pool, async (query) => {
-    await requireKnownPeriod(query, budget)
-    const { accountId, allowanceId, formerAllowances, budget: before } = await lockKey(query, id)
-    const known = allowanceId === null ? formerAllowances : [allowanceId, ...formerAllowances]
-    const again = budget === null ? undefined : await allowanceAmong(query, known, budget)
-    if (budget !== null && again !== undefined) await changeAllowance(query, again, budget.amount)
-    const next = budget === null ? null : (again?.id ?? (await makeAllowance(query, ids, accountId, budget)))
-    await query('update api_keys set allowance_id = $2, former_allowances = $3 where id = $1', [
-      id,
-      next,
-      known.filter((one) => one !== next),
-    ])
-    await record(query, by, { ...deedTo(id, 'budget_set'), ...difference(budgetFacts(before), budgetFacts(budget)) })
-    await tell(query, id)
-  })
-}
-
-const allowanceRow = z.object({ id: z.string(), amount: z.bigint() })
-type Allowance = z.output<typeof allowanceRow>
-
-/** Of those that the key has or had, the one for the same period: there is at most one. */
-async function allowanceAmong(query: Query, known: readonly Id[], { period }: Budget): Promise<Allowance | undefined> {
-  const { rows } = await query('select id, amount from allowances where id = any ($1::uuid[]) and period = $2', [
-    known,
-    period,
-  ])
-  return rows[0] && allowanceRow.parse(rows[0])
-}
-
-/** People are told anew of what was raised. */
-async function changeAllowance(query: Query, { id, amount: before }: Allowance, amount: bigint): Promise<void> {
-  await query('select change_allowance(allowance => $1, new_amount => $2)', [id, amount])
-  if (amount > before) await beginNoticesAnew(query, id)
-}
-
-/** Says whose key it is, or that it is nobody's. The budget of its member bounds what begins once a process knows, within a second. */
-export async function assignKey({ pool }: Parts, by: By, id: Id, memberId: Id | null): Promise<void> {
-  await inTransaction(pool, async (query) => {
-    const { workspaceId, memberId: before } = await lockKey(query, id)
-    const { personId, email } = await memberWith(query, workspaceId, memberId)
-    await query('update api_keys set member_id = $2, member_person = $3, member_email = $4 where id = $1', [
-      ...[id, memberId, personId, email],
-    ])
-    await record(query, by, { ...deedTo(id, 'assigned'), ...difference({ memberId: before }, { memberId }) })
-    await tell(query, id)
-  })
-}
-
-const memberRow = z.object({ personId: z.string().nullable(), email: z.string() })
-const NOBODY: MemberIdentity = { personId: null, email: null }
-
-/** Who a member is. It is noted on the key, so that it outlives the membership. */
-async function memberWith(query: Query, workspaceId: Id, memberId: Id | null): Promise<MemberIdentity> {
-  if (memberId === null) return NOBODY
-  // Locked against a sign-up with the address, which claims keys too.
-  const { rows } = await query(
-    'select person_id as "personId", email from members where id = $1 and workspace_id = $2 for no key update',
-    [memberId, workspaceId],
-  )
-  if (rows[0] === undefined) throw noSuchThing('member', memberId)
-  return memberRow.parse(rows[0])
-}
-
-/** Changes what is named of how fast, for what and from where a key may be used. Every process follows within a second. */
-export async function changeKey({ pool }: Parts, by: By, id: Id, change: TermsChange): Promise<void> {
-  await inTransaction(pool, async (query) => {
-    const { terms: before } = await lockKey(query, id)
-    const after = changed(before, change)
-    await query(`update api_keys set (${TERMS_COLUMNS}) = row (${termsPlaces(2)}) where id = $1`, [
-      id,
-      ...termsValues(after),
-    ])
-    await record(query, by, { ...deedTo(id, 'changed'), ...difference(termsFacts(before), termsFacts(after)) })
-    await tell(query, id)
-  })
-}
-
-export const listedKey = z
-  .object({
-    id: z.string(),
-    workspace_id: z.string(),
-    name: z.string(),
-    mode: z.enum(['live', 'test']),
-    created_at: z.date(),
-    expires_at: z.date().nullable(),
-    revoked_at: z.date().nullable(),
-    previous_until: z.date().nullable(),
-    account_id: z.string(),
-    allowance_id: z.string().nullable(),
-    member_id: z.string().nullable(),
-    grant_id: z.string().nullable(),
-    ...BUDGET_ROW,
-    ...TERMS_ROW,
-  })
-  .transform((row) => ({
-    id: row.id,
-    /** Whose client was told the secret; null for a person or an operator. */
-    grantId: row.grant_id,
-    memberId: row.member_id,
-    workspaceId: row.workspace_id,
-    name: row.name,
-    mode: row.mode,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    revokedAt: row.revoked_at,
-    /** Until when the secret before the last rotation works; null where there is none, or it works no more. */
-    previousUntil: row.previous_until,
-    budget: budgetIn(row),
-    accountId: row.account_id,
-    allowanceId: row.allowance_id,
-    terms: termsIn(row),
-  }))
-
-export type ListedKey = z.output<typeof listedKey>
-
-const LISTED = 1_000
-
-export const LISTED_SELECT = `select k.id, k.workspace_id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at,
-    case when k.previous_until > clock_timestamp() then k.previous_until end as previous_until, c.account_id, k.allowance_id, k.member_id, k.grant_id, b.period, b.amount, ${TERMS_SELECT}
-  from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
-  left join allowances b on b.id = k.allowance_id`
-
-export async function listKeys(pool: pg.Pool, workspaceId: Id): Promise<readonly ListedKey[]> {
-  const { rows } = await pool.query(`${LISTED_SELECT} where k.workspace_id = $1 order by k.id desc limit $2`, [
-    workspaceId,
-    LISTED,
-  ])
-  return z.array(listedKey).parse(rows)
-}
-
-/** A key, and the tier within which its rates hold. */
-export async function findKey(pool: pg.Pool, id: Id) {
-  const { rows } = await pool.query(`${LISTED_SELECT} where k.id = $1`, [id])
-  if (rows[0] === undefined) throw noSuchThing('key', id)
-  const key = listedKey.parse(rows[0])
-  const workspace = await loadWorkspace(pool, key.workspaceId)
-  if (workspace === undefined) throw noSuchThing('workspace', key.workspaceId)
-  return { ...key, ...tierIn(workspace) }
-}
-
-const lockedKey = z
-  .object({
-    account_id: z.string(),
-    mode: z.enum(['live', 'test']),
-    shard: z.int(),
-    allowance_id: z.string().nullable(),
-    former_allowances: z.array(z.string()),
-    workspace_id: z.string(),
-    member_id: z.string().nullable(),
-    ...BUDGET_ROW,
-    expires_at: z.date().nullable(),
-    is_revoked: z.boolean(),
-    ...TERMS_ROW,
-  })
-  .transform((row) => ({
-    isRevoked: row.is_revoked,
-    expiresAt: row.expires_at,
-    budget: budgetIn(row),
-    terms: termsIn(row),
-    accountId: row.account_id,
-    mode: row.mode,
-    shard: row.shard,
-    allowanceId: row.allowance_id,
-    formerAllowances: row.former_allowances,
-    workspaceId: row.workspace_id,
-    memberId: row.member_id,
-  }))
-
-/** Locks the account whose money the key spends: everything that a call touches is changed under that lock. */
-async function lockKey(query: Query, id: Id): Promise<z.output<typeof lockedKey>> {
-  await query('select from accounts where id = (select account_id from credentials where id = $1) for no key update', [
-    id,
-  ])
-  const { rows } = await query(
-    `select c.account_id, a.mode, w.shard, k.allowance_id, k.former_allowances, k.workspace_id, k.member_id, b.period, b.amount, k.expires_at,
-       k.revoked_at is not null as is_revoked, ${TERMS_SELECT}
-     from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
-     join workspaces w on w.id = k.workspace_id left join allowances b on b.id = k.allowance_id where k.id = $1`,
-    [id],
-  )
-  if (rows[0] === undefined) throw noSuchThing('key', id)
-  return lockedKey.parse(rows[0])
-}
-
-function deedTo(id: Id, done: string): Pick<Deed, 'action' | 'of' | 'subject'> {
-  return { action: `key.${done}`, of: id, subject: id }
-}
-
-/** For the audit log. */
-export function expiryFacts(expiresAt: Date | null) {
-  return { expiresAt: expiresAt?.toISOString() ?? null }
-}
-
-/** Every process forgets what it knows of a key or a grant. */
-export async function tell(query: Query, id: Id): Promise<void> {
-  await query("select record_change(topic => 'key', key => $1)", [id])
-}
-
-export function noSuchThing(what: string, id: Id): Fault {
-  return new Fault('resource_not_found', { detail: `There is no ${what} ${id}.` })
 }

@@ -4,7 +4,7 @@ import { ZERO } from '../kernel/money.ts'
 import type { Query } from '../storage/transaction.ts'
 import { BUDGET_ROW, type Budget, budgetIn, makeAllowance } from './budgets.ts'
 import { TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
-import { noSuchThing } from './keys.ts'
+import { noSuchThing } from './locked-key.ts'
 import { ASKS_ROW, ASKS_SELECT, asksIn } from './mandate-terms.ts'
 
 const row = z

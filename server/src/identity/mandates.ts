@@ -7,8 +7,8 @@ import { inTransaction, type Query } from '../storage/transaction.ts'
 import { type Budget, budgetFacts } from './budgets.ts'
 import { deedTo } from './grants.ts'
 import { changed, TERMS_COLUMNS, termsFacts, termsPlaces, termsValues } from './key-terms.ts'
-import { expiryFacts, tell } from './keys.ts'
 import { findLocked, type LockedGrant, setBudgetWithin } from './locked-grant.ts'
+import { expiryFacts, tell } from './locked-key.ts'
 import { type Asks, asksFacts } from './mandate-terms.ts'
 
 /**

@@ -3,19 +3,11 @@ import { HOLDINGS } from '../../catalogue/holding.ts'
 import { ON_DISCONNECT } from '../../catalogue/on-disconnect.ts'
 import { money, moneyBody } from '../../http/routes/money.ts'
 import { tryFrom } from '../../identity/failures-by-address.ts'
+import { assignKey, changeKey, setKeyBudget, setKeyExpiry } from '../../identity/key-changes.ts'
 import { networksIn, type TermsChange } from '../../identity/key-terms.ts'
-import {
-  assignKey,
-  changeKey,
-  createKey,
-  type ListedKey,
-  revokeKey,
-  revokeSecret,
-  rotateKey,
-  setKeyBudget,
-  setKeyExpiry,
-} from '../../identity/keys.ts'
+import { createKey, revokeKey, revokeSecret, rotateKey } from '../../identity/keys.ts'
 import { findKeyIn, KEY_STATES, listKeyPage, stateOfKey } from '../../identity/keys-of-account.ts'
+import type { ListedKey } from '../../identity/listed-keys.ts'
 import { accountIn, type Place } from '../../identity/people/place.ts'
 import { tagsIn, tagText } from '../../identity/tags.ts'
 import { Fault } from '../../kernel/fault.ts'
