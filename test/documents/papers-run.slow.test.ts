@@ -234,6 +234,14 @@ describe('the test of the papers', () => {
     return reader.run('a.md', blocksIn('a.md', block).slice(0, 1), isLeft)
   })
 
+  it('gives each reader money of their own, so that papers can stand in any order', () => {
+    const first = own
+      .filter(({ paper, output = '' }) => paper === 'README.md' && output.includes('Balance-Usd'))
+      .slice(0, 1)
+    assert.equal(first.length, 1)
+    return reader.run('README.md', first, isLeft)
+  })
+
   it('kills what a block leaves in the background', async () => {
     await reader.run('a.md', blocksIn('a.md', shell('sleep 600 &\necho a')), isLeft)
     assert.deepEqual(processesWith(reader.mark), [])
