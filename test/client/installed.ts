@@ -4,6 +4,7 @@ import path from 'node:path'
 import { buildClient } from '../../harness/build-client.ts'
 import { npm } from '../../harness/npm.ts'
 import { ROOT } from '../../harness/root.ts'
+import { blocksIn } from '../documents/blocks.ts'
 
 /** The client as somebody has it who installed its package into a new folder. */
 export type Installed = {
@@ -50,7 +51,8 @@ export function examplesOfReadme(gateway: { readonly url: string; readonly key: 
   const text = readFileSync(path.join(ROOT, 'client/README.md'), 'utf8')
   const own = `new Farebox({ baseUrl: '${gateway.url}', apiKey: '${gateway.key}' })`
   const beginning = `import { Farebox } from '@farebox/client'\nconst farebox = ${own}\n`
-  return [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, block = ''], at) => ({
+  const blocks = blocksIn('client/README.md', text).filter(({ language }) => language === 'ts')
+  return blocks.map(({ code: block }, at) => ({
     name: `example-${at + 1}.ts`,
     program: block.includes(ADDRESS) ? block.replace(ADDRESS, own) : `${beginning}${block}`,
     prints: [...block.matchAll(/\/\/ prints (.*)$/gm)].map(([, line = '']) => line),

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { lexer, type Token } from 'marked'
+import { lexer, type Token, walkTokens } from 'marked'
 import { filesOfCheckout } from '../../harness/checkout-files.ts'
 
 /** A block of code in a paper. */
@@ -28,12 +28,15 @@ export function blocksOfPapers(root: string): readonly Block[] {
 }
 
 export function blocksIn(paper: string, source: string): readonly Block[] {
-  const blocks = lexer(source)
-    .flatMap(codeOf)
-    .map(({ lang = '', code }, at) => {
-      const [language = '', mark] = lang.split(' ')
-      return { paper, at: at + 1, language, mark, code }
-    })
+  const tokens = lexer(source)
+  walkTokens(tokens, (token) => {
+    if (token.type === 'html' && !token.raw.startsWith('<!--'))
+      throw new Error(`${paper} has HTML, in which no block of code is seen: ${token.raw.trim()}`)
+  })
+  const blocks = tokens.flatMap(codeOf).map(({ lang = '', code }, at) => {
+    const [language = '', mark] = lang.split(' ')
+    return { paper, at: at + 1, language, mark, code }
+  })
   return blocks.map((block, at) => {
     const next = blocks[at + 1]
     return { ...block, output: next?.mark === 'output' ? next.code : undefined }
@@ -63,11 +66,49 @@ export function withoutCommands(code: string, left: (command: string) => boolean
     .join('\n')
 }
 
+const KEYWORDS = new Set(['for', 'do', 'done', 'until', 'while', 'if', 'then', 'fi', 'else'])
+
+/** The programs that a line of a shell begins, without the folders that they are in: behind variables, `exec` and other commands, too. */
+function programsIn(line: string): readonly string[] {
+  return line.split(/&&|\|\|?|;|\$\(/).flatMap((part) => {
+    const [, word = ''] = /^\s*(?:\$ )?(?:\w+=(?:"[^"]*"|'[^']*'|\S*)\s+|exec\s+)*(\S+)/.exec(part) ?? []
+    const name = word.split('/').at(-1) ?? ''
+    return /^[a-z][\w-]*$/.test(name) && !KEYWORDS.has(name) ? [name] : []
+  })
+}
+
+/** All programs that the commands of the papers begin. */
+export function programsOf(blocks: readonly Block[]): ReadonlySet<string> {
+  const commands = blocks.filter(({ language }) => language === 'sh').flatMap(({ code }) => commandsOf(code))
+  return new Set([...commands.flatMap(programsIn), 'npx', 'git', 'docker', 'psql', 'python', 'python3'])
+}
+
 /** What looks like a command, in a block that says that it is none. */
-export function hiddenCommands({ code }: Block): readonly string[] {
-  return code
-    .split('\n')
-    .filter((line) => /^\s*(?:\$ )?(farebox|npm|npx|node|curl|bash|git|docker|psql|python3?) \S/.test(line))
+export function hiddenCommands({ code }: Block, programs: ReadonlySet<string>): readonly string[] {
+  return code.split('\n').filter((line) => programsIn(line).some((name) => programs.has(name)))
+}
+
+/** Commands that may end without a word: those that set variables, and those that write into a file. */
+export function isSilent(command: string): boolean {
+  return /^(export )?\w+=\S+( \w+=\S+)*$/.test(command) || / (>|-o) \S+$/.test(command)
+}
+
+/** What the reader's `farebox` would not notice, as it is run by a process that stays: variables before it, its input, another folder. */
+export function unheard(code: string): readonly string[] {
+  return commandsOf(code).filter((command) =>
+    /(^|[\s(])\w+=[^\s(]+ +farebox |\bexport FAREBOX_|\| *farebox |\bfarebox [^|;&]*<|(^|[;&(] *)cd /.test(command),
+  )
+}
+
+/** Addresses beyond this machine. */
+export function addressesElsewhere(code: string): readonly string[] {
+  const addresses = code.match(/\bhttps?:\/\/[^\s"'`)]+/g) ?? []
+  return addresses.filter((address) => !/^https?:\/\/(127\.0\.0\.1|localhost|\[::1\])(?=[:/]|$)/.test(address))
+}
+
+/** What is right only until the clock has gone on: the beginning of an id, which is made of the time. */
+export function beginningsOfIds(shown: string): readonly string[] {
+  return shown.match(/(?<!\w)[0-9a-f][0-9a-f-]{3,}…/gi) ?? []
 }
 
 /** What a reader would have to fill in: `<account>`, `{base_url}` and ellipses, but not in comments. */

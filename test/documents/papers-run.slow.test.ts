@@ -2,8 +2,23 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, it } from 'node:test'
+import { type Addresses, welcome } from '../../harness/development-welcome.ts'
+import { processesWith } from '../../harness/processes.ts'
 import { ROOT } from '../../harness/root.ts'
-import { type Block, blanksIn, blocksIn, blocksOfPapers, commandsOf, hiddenCommands, isPrinted } from './blocks.ts'
+import {
+  addressesElsewhere,
+  type Block,
+  beginningsOfIds,
+  blanksIn,
+  blocksIn,
+  blocksOfPapers,
+  commandsOf,
+  hiddenCommands,
+  isPrinted,
+  isSilent,
+  programsOf,
+  unheard,
+} from './blocks.ts'
 import { LANGUAGES_RUN, startReader } from './reader.ts'
 
 /**
@@ -68,7 +83,11 @@ const PARTS: readonly { readonly paper: string; readonly language: string; reado
   { paper: 'CONTRIBUTING.md', language: 'ts', file: 'server/src/kernel/money.test.ts' },
 ]
 
+/** Papers whose text has commands for the reader to copy from what `npm run dev` prints. They are compared with that. */
+const COPIED: readonly string[] = ['README.md', 'examples/README.md']
+
 const blocks = blocksOfPapers(ROOT)
+const programs = programsOf(blocks)
 const isElsewhere = ({ paper, language }: Block) =>
   RUN_ELSEWHERE.some((one) => one.paper === paper && one.languages.includes(language))
 const isPart = ({ paper, language }: Block) => PARTS.some((one) => one.paper === paper && one.language === language)
@@ -89,7 +108,22 @@ describe('the blocks of the papers', () => {
 
   it('that are text have no command in them', () => {
     const texts = blocks.filter(({ language, mark }) => language === 'text' && mark !== 'output')
-    assert.deepEqual(texts.flatMap(hiddenCommands), [])
+    const withCommands = texts.filter((block) => hiddenCommands(block, programs).length > 0)
+    assert.deepEqual(
+      withCommands.map(({ paper }) => paper),
+      COPIED,
+    )
+    const addresses = { base_url: 'http://127.0.0.1:8700', api_key: 'fb_test_a', database_url: 'postgres://a' }
+    const printed = sameForm(welcome({ ...addresses, master_key: 'a' } as Addresses, '1'))
+    for (const { paper, code } of withCommands)
+      assert.ok(isPrinted(sameForm(code), printed), `${paper} has what npm run dev does not print:\n${code}`)
+  })
+
+  it('that show output show nothing that depends on the day', () => {
+    assert.deepEqual(
+      blocks.flatMap(({ output = '' }) => beginningsOfIds(output)),
+      [],
+    )
   })
 
   it('that another test runs are there, and so is that test, which names the paper', () => {
@@ -100,7 +134,10 @@ describe('the blocks of the papers', () => {
           `${paper}: ${language}`,
         )
       const text = test === 'test/client/package.slow.test.ts' ? read('test/client/installed.ts') : read(test)
-      assert.ok(text.includes(paper), `${test} does not read ${paper}`)
+      assert.ok(
+        text.includes(`blocksIn('${paper}'`),
+        `${test} does not read the blocks of ${paper} as they are read here`,
+      )
     }
   })
 
@@ -149,10 +186,69 @@ describe('the test of the papers', () => {
   })
 
   it('finds commands in text, and blanks that nobody fills in', () => {
-    const [text] = blocksIn('a.md', '```text\nfarebox: it is wrong\n  npm run build\nkernel\n```')
-    assert.deepEqual(text === undefined ? [] : hiddenCommands(text), ['  npm run build'])
+    const hidden = ['  npm run build', '$ claude', 'export A=1', 'scripts/with-node npm ci', 'FOO=1 npm test']
+    const more = ['cd x && npm ci', 'exec farebox serve', './farebox', 'a=$(farebox accounts list)']
+    const lines = ['farebox: it is wrong', ...hidden, 'kernel', ...more, 'npm/  packages; npm: its name']
+    const found = blocksIn('a.md', `\`\`\`text\n${lines.join('\n')}\n\`\`\``).flatMap((text) =>
+      hiddenCommands(text, programs),
+    )
+    assert.deepEqual(found, [...hidden, ...more])
     assert.deepEqual(blanksIn('a <account> # …\nb {base_url}/v1 …\ncat <<YAML'), ['<account>', '{base_url}', '…'])
   })
+
+  it('refuses HTML, in which it sees no blocks', () => {
+    for (const html of ['<pre>npm ci</pre>', `<details>\n${shell('npm ci')}\n</details>`])
+      assert.throws(() => blocksIn('a.md', html), /a\.md has HTML/)
+    assert.equal(blocksIn('a.md', `<!-- a -->\n${shell('npm ci')}`).length, 1)
+  })
+
+  it('finds beginnings of ids in output, and addresses beyond this machine', () => {
+    assert.deepEqual(beginningsOfIds('{"id":"01a1…","b":"…"}\n01a1dd7c-3f…\nscript=W3sidGV4dCI6…'), [
+      '01a1…',
+      '01a1dd7c-3f…',
+    ])
+    const elsewhere = ['https://example.com/a', 'http://127.0.0.1.example']
+    assert.deepEqual(
+      addressesElsewhere(`curl http://127.0.0.1:1/a "${elsewhere.join('" \'')}' http://localhost`),
+      elsewhere,
+    )
+  })
+
+  it('knows what may be silent, and what its farebox would not notice', () => {
+    for (const command of ['export A=1 B=$C', 'a=1', 'farebox contract show > a.json', 'curl -s http://127.0.0.1 -o a'])
+      assert.ok(isSilent(command), command)
+    for (const command of ['cat a', 'a=1 cat a', 'cat > a <<A']) assert.ok(!isSilent(command), command)
+    const unnoticed = [
+      'A=1 farebox a',
+      'cat a | farebox b -',
+      'farebox b < a',
+      'cd a',
+      'true && cd a',
+      'export FAREBOX_A=1',
+    ]
+    assert.deepEqual(unheard(['farebox a | head', 'a=$(farebox b)', ...unnoticed].join('\n')), unnoticed)
+  })
+
+  it('reads all that is printed, however much', () => {
+    const block = `${shell('echo first\nseq 100000')}\n\n\`\`\`text output\nfirst\n\`\`\``
+    return reader.run('a.md', blocksIn('a.md', block).slice(0, 1), isLeft)
+  })
+
+  it('gives each reader money of their own, so that papers can stand in any order', () => {
+    const first = own
+      .filter(({ paper, output = '' }) => paper === 'README.md' && output.includes('Balance-Usd'))
+      .slice(0, 1)
+    assert.equal(first.length, 1)
+    return reader.run('README.md', first, isLeft)
+  })
+
+  it('kills what a block leaves in the background', async () => {
+    await reader.run('a.md', blocksIn('a.md', shell('sleep 600 &\necho a')), isLeft)
+    assert.deepEqual(processesWith(reader.mark), [])
+  })
+
+  it('notices a block that hangs', () =>
+    assert.rejects(reader.run('a.md', blocksIn('a.md', shell('sleep 600')), isLeft, 200), /has not ended/))
 
   it('compares what is printed line by line, in order', () => {
     assert.ok(isPrinted('a: 1\n{"b":…}', 'x\r\nA: 1\r\n\r\n{"b":[2]}\r\n'))
@@ -168,6 +264,14 @@ describe('the test of the papers', () => {
     ['a command of ours that is refused', shell('farebox keys show nobody'), /exit/],
     ['a program that throws', "```ts\nthrow new Error('x')\n```", /exit/],
     ['settings, which are read elsewhere', '```yaml\nsite:\n  name: x\n```', /nothing here reads/],
+    ['an end before the end', shell('echo a\nexit 0'), /did not come to its end/],
+    ['a program in place of the shell', shell('exec echo a'), /did not come to its end/],
+    ['a command that prints nothing', shell('true'), /prints nothing/],
+    ['a program that prints nothing', '```js\n1\n```', /prints nothing/],
+    ['an address beyond this machine', shell('curl -s https://example.com'), /asks others/],
+    ['an address without http', shell('curl -s example.com'), /exit code 7/],
+    ['input of the command', shell('echo a | farebox keys revoke --secret -'), /would not notice/],
+    ['a price list with a mistake', '```yaml\nformat: farebox-prices/1\nmodels: { a/b: { prise: 1 } }\n```', /prise/],
     ['a path that does not exist', '```http\nGET /nowhere\n```', /404/],
   ] as const)
     it(`notices ${what}`, () => assert.rejects(reader.run('a.md', blocksIn('a.md', block).slice(0, 1), isLeft), why))
@@ -179,4 +283,12 @@ function titleOf({ paper, at, language }: Block): string {
 
 function read(file: string): string {
   return readFileSync(path.join(ROOT, file), 'utf8')
+}
+
+/** Without what shells do not mind: quotes, and how far apart words are. */
+function sameForm(code: string): string {
+  return code
+    .replaceAll(/['"]/g, '')
+    .replaceAll(/^ +| +$/gm, '')
+    .replaceAll(/ +/g, ' ')
 }

@@ -6,6 +6,7 @@ import { makeCustomer } from '../acceptance/installation.ts'
 import { linkAccount } from '../acceptance/links/linking.ts'
 import { ask, letIn, makeTeam, startHouse, type Team } from '../account/house.ts'
 import { startShell } from '../house/command-shell.ts'
+import { bareEnvironment } from '../house/run-farebox.ts'
 import { makeAgent } from '../mcp/agents.ts'
 
 /** That only a hang meets. */
@@ -22,16 +23,22 @@ export async function startReadersHouse(folder: string) {
   const house = await startHouse(database.url)
   after(house.stop)
   const { gateway, pool, sandbox, siteUrl } = house
-  const { farebox } = startShell({ ...process.env, FAREBOX_DATABASE_URL: database.url, ...house.env }, folder)
+  const { farebox } = startShell({ ...bareEnvironment(), FAREBOX_DATABASE_URL: database.url, ...house.env }, folder)
   // The first account that there is: the papers take it from the head of the list.
-  const customer = await makeCustomer(pool, { money: MONEY })
-  await linkAccount(gateway.url, customer.secret)
+  await makeCustomer(pool, { money: MONEY })
   const team = await makeTeam(pool, ['owner'])
   const { memberId, personId } = team.of('owner')
   await pool.query("update members set email = 'jo@example.com' where id = $1", [memberId])
   const agent = await makeAgent(pool)
   const client = await letIn(house, team.workspaceId, { personId })
   const set = await farebox('budgets', 'set', team.workspaceId, '7/day', '--tag', 'team=billing')
+
+  /** The customer who reads a paper: what another paper has spent is not theirs. */
+  async function customerOf(paper: string) {
+    const { secret } = await makeCustomer(pool, { money: MONEY })
+    if (paper === 'docs/links.md') await linkAccount(gateway.url, secret)
+    return { API_KEY: secret, FAREBOX_KEY: secret }
+  }
 
   async function askForQuota({ workspaceId, of }: Team): Promise<string> {
     const body = { requests_per_minute: 6_000, tokens_per_minute: 1_000_000, targets: ['rerank'], use_case: 'Search' }
@@ -50,10 +57,11 @@ export async function startReadersHouse(folder: string) {
 
   return {
     farebox,
+    customerOf,
     sandboxUrl: sandbox.url,
     /** The variables that papers name. */
     variables: {
-      ...{ BASE_URL: gateway.url, API_KEY: customer.secret, FAREBOX_URL: gateway.url, FAREBOX_KEY: customer.secret },
+      ...{ BASE_URL: gateway.url, FAREBOX_URL: gateway.url },
       ...{ SITE_URL: siteUrl, WORKSPACE: team.workspaceId, TOKEN: client.token, EXPORT: await makeExport() },
     },
     /** What stands for a blank, in all papers or in one. */

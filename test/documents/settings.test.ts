@@ -5,16 +5,16 @@ import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import { ROOT } from '../../harness/root.ts'
 import { loadConfig } from '../../server/src/config.ts'
+import { type Block, blocksIn } from './blocks.ts'
 
 /** Settings that papers show are read by what reads them in earnest. */
 
 const folder = mkdtempSync(path.join(tmpdir(), 'papers-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-function samplesIn(paper: string): readonly string[] {
-  const text = readFileSync(path.join(ROOT, paper), 'utf8')
-  return [...text.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code)
-}
+const read = (paper: string) => readFileSync(path.join(ROOT, paper), 'utf8')
+const samplesOf = (blocks: readonly Block[]) =>
+  blocks.filter(({ language }) => language === 'yaml').map(({ code }) => code)
 
 /** With files of the test's own in place of those that the paper names. */
 function fileWith(name: string, content: string): string {
@@ -29,7 +29,7 @@ describe('samples of settings', () => {
     loadConfig({ FAREBOX_CONFIG: fileWith('farebox.yaml', yaml), ...env })
 
   it('of configuration.md are taken, and mean what is said of them', () => {
-    const [sample = '', ...more] = samplesIn('docs/configuration.md')
+    const [sample = '', ...more] = samplesOf(blocksIn('docs/configuration.md', read('docs/configuration.md')))
     assert.equal(more.length, 0)
     const { roles, http, database } = load(
       sample.replace('/run/secrets/database-url', fileWith('database-url', `${databaseUrl}\n`)),
@@ -40,7 +40,7 @@ describe('samples of settings', () => {
   })
 
   it('of operating.md are taken: its colours can be read', () => {
-    const [sample = '', ...more] = samplesIn('docs/operating.md')
+    const [sample = '', ...more] = samplesOf(blocksIn('docs/operating.md', read('docs/operating.md')))
     assert.equal(more.length, 0)
     const logo = fileWith('logo.svg', '<svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0h9v9z"/></svg>')
     const { site } = load(sample.replace('/etc/farebox/logo.svg', logo), { FAREBOX_DATABASE_URL: databaseUrl })

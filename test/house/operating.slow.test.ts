@@ -9,15 +9,15 @@ import { startPostgres } from '../../harness/postgres.ts'
 import { ROOT } from '../../harness/root.ts'
 import { startSandbox } from '../../harness/sandbox.ts'
 import { makeMasterKey } from '../../harness/seed.ts'
+import { blocksIn } from '../documents/blocks.ts'
 import { bareEnvironment } from './run-farebox.ts'
 
 /** The commands of docs/operating.md as one script, on a PostgreSQL of its own, with the sandbox as the vendor. */
 
 const text = readFileSync(path.join(ROOT, 'docs/operating.md'), 'utf8')
-const blocks = [...text.matchAll(/^```sh(.*)\n([\s\S]*?)^```$/gm)].map(([, kind = '', code = '']) => ({
-  isYours: kind.trim() === 'yours',
-  code,
-}))
+const blocks = blocksIn('docs/operating.md', text)
+  .filter(({ language }) => language === 'sh')
+  .map(({ mark, code }) => ({ isYours: mark === 'yours', code }))
 
 const folder = mkdtempSync(path.join(tmpdir(), 'operating-'))
 after(() => rmSync(folder, { recursive: true, force: true }))

@@ -5,6 +5,7 @@ import { after, describe, it } from 'node:test'
 import { ROOT } from '../../harness/root.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { startInstallation } from '../acceptance/installation.ts'
+import { blocksIn } from '../documents/blocks.ts'
 import { makeAgent } from './agents.ts'
 import { connectAgent } from './clients.ts'
 
@@ -52,6 +53,13 @@ describe('the snippets of docs/agents.md', () => {
     assert.deepEqual(
       snippets.map(([, name]) => name),
       Object.keys(READ),
+    )
+    const files = (language: string) => language === 'json' || language === 'toml'
+    assert.deepEqual(
+      snippets.filter(([, , language = '']) => files(language)).map(([, , , code = '']) => code.trim()),
+      blocksIn('docs/agents.md', document)
+        .filter(({ language }) => files(language))
+        .map(({ code }) => code),
     )
   })
 
