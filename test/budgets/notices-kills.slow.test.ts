@@ -82,21 +82,24 @@ describe('notices of budgets', () => {
     let now: number | 'over' = 0
     const killing = killSome(() => now)
     let told = 0
-    for (let period = 0; period < PERIODS; period += 1) {
-      if (period > 0) await aMonthPasses()
-      now = period
-      for (const amount of STEPS) {
-        for (const { customer, id } of customers) await spend(calls, customer, amount, [id])
-        told += 1
-        const areTold = async () => {
-          const letters = await lettersByDomain()
-          return letters.length === BUDGETS && letters.every((one) => one >= told)
+    try {
+      for (let period = 0; period < PERIODS; period += 1) {
+        if (period > 0) await aMonthPasses()
+        now = period
+        for (const amount of STEPS) {
+          for (const { customer, id } of customers) await spend(calls, customer, amount, [id])
+          told += 1
+          const areTold = async () => {
+            const letters = await lettersByDomain()
+            return letters.length === BUDGETS && letters.every((one) => one >= told)
+          }
+          await until(areTold, 3 * PATIENCE_MS, `letter ${told} of everybody`)
+          assert.deepEqual(new Set(await lettersByDomain()), new Set([told]), 'nobody was told twice')
         }
-        await until(areTold, 3 * PATIENCE_MS, `letter ${told} of everybody`)
-        assert.deepEqual(new Set(await lettersByDomain()), new Set([told]), 'nobody was told twice')
       }
+    } finally {
+      now = 'over'
     }
-    now = 'over'
     const killed = await killing
     if (isFullProof) assert.ok(Math.min(...killed) > 0, `kills by period: ${killed.join()}`)
     // Whatever a worker would tell once more, it tells when it looks again.

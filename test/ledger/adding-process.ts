@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { systemClock } from '../../server/src/kernel/clock.ts'
 import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
 import { createCombining } from '../../server/src/ledger/combine-usage-days.ts'
 import { connect } from './world.ts'
@@ -7,7 +8,7 @@ import { connect } from './world.ts'
 const PAUSE_MS = 2
 
 const { pools } = connect(process.argv[2] ?? '')
-const combining = createCombining(pools.rest)
+const combining = createCombining(pools.rest, systemClock)
 for (;;) {
   // Its connection may be ended under it: so it does what a worker does, and tries again.
   await addUpUsage(pools.rest).catch(() => {})

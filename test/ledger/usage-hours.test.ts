@@ -173,7 +173,7 @@ describe('a report by hour', () => {
     ]) {
       await assert.rejects(readUsage(pool, query), {
         code: 'invalid_request',
-        message: /more than 100,000 sums, which is the limit.* Ask for a shorter time window/,
+        message: /more than 100,000 sums, which is the limit.* Ask for a shorter window/,
       })
       const { usage_sums } = await readBy(query)
       assert.equal(usage_sums, COMBINED_SUMS_MOST + 1)

@@ -59,18 +59,19 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     caughtBy: [{ file: CASES, title: 'committed late' }],
   },
   {
-    id: 'given-back-is-a-request-of-its-hour',
-    title: 'what is given back counts as a request in the sums by hour of an end user, a tag, an operation and a model',
-    promise: 'Usage by whose it is equals the ledger.',
-    author: 'insider',
+    id: 'late-among-the-names-of-its-key',
+    title:
+      'what comes late to a day that was left among the names of its key is compared with other names than the day has',
+    promise: 'Combined sums of a day equal its hours.',
+    author: 'blind',
     edits: [
       {
         file: ADD_UP,
-        find: 'select scope_id, about, subject, hour, account_id, label, requests, failed_requests,',
-        replace: 'select scope_id, about, subject, hour, account_id, label, greatest(requests, 1), failed_requests,',
+        find: `case about when '' then 'operation' else about end collate "C", case about when '' then operation else one.subject end collate "C")`,
+        replace: `about collate "C", one.subject collate "C")`,
       },
     ],
-    caughtBy: [EQUAL],
+    caughtBy: [{ file: COMBINED, title: 'wherever in the order of its names a day was left' }],
   },
   {
     id: 'late-in-its-day-twice',

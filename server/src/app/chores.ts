@@ -95,7 +95,7 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
   const by: By = { actor: `worker ${ownerId}`, origin: { via: 'worker' } }
   const chore = (name: string, everyMs: number | (() => number), work: () => Promise<unknown>) =>
     createChore({ name, everyMs, work, clock, log })
-  const combining = createCombining(pool)
+  const combining = createCombining(pool, clock)
   return [
     chore('orphans', 2 * SECOND_MS, () => sweepOrphans({ pool, log, ownerId, graceSeconds: SWEEP_GRACE_SECONDS })),
     chore('unsettled calls', MINUTE_MS, () => resolveOverdue({ pool, log, lost, by }, UNSETTLED_SECONDS)),

@@ -157,7 +157,7 @@ function requireKept(query: UsageQuery, hoursFrom: number): void {
 function requireBounded([first]: readonly Row[]): void {
   if (first === undefined || first.read <= COMBINED_SUMS_MOST) return
   throw new Fault('invalid_request', {
-    detail: `This report would add up more than ${COMBINED_SUMS_MOST.toLocaleString('en-US')} sums, which is the limit. Ask for a shorter time window, filter by a key, or use only one filter or group.`,
+    detail: `This report would add up more than ${COMBINED_SUMS_MOST.toLocaleString('en-US')} sums, which is the limit. Ask for a shorter window, for bucket=day, for one key, or for only one filter or group.`,
   })
 }
 

@@ -1,6 +1,6 @@
 -- Adds up the hours of usage_sums by day, for days that are over, the oldest first, and notes up to where: both, or neither. At most so many names of keys at
 -- once, in the order of their index. What is added to such a day later, add_up_usage adds here too. Nobody adds up meanwhile. Says how many names it
--- took, none where no day is due; null where somebody else is at it.
+-- took, at least 1 where a day was due; 0 where none is, and null where somebody else is at it.
 create or replace function combine_usage_days(most integer) returns integer
 language plpgsql volatile
 set plan_cache_mode = force_generic_plan
@@ -50,6 +50,6 @@ begin
   if taken < most then combined := row(true, due + interval '24 hours', null, null, null)::usage_combined; end if;
   insert into usage_combined values (combined.*)
   on conflict (is_all) do update set until = excluded.until, credential_id = excluded.credential_id, about = excluded.about, subject = excluded.subject;
-  return taken;
+  return greatest(taken, 1);
 end
 $$;
