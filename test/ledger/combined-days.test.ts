@@ -178,7 +178,7 @@ describe('combined sums by day', () => {
       assert.equal(await untilSeconds(), FIRST + DAY, 'the second day is combined in part')
       for (const party of keys) await charge(party, everything([1]))
       await adding()
-      await combineUntil(FIRST + 2 * DAY, 100)
+      await assert.doesNotReject(combineUntil(FIRST + 2 * DAY, 100), `left after ${names} names`)
       await assertReports()
     }
   })
