@@ -171,7 +171,13 @@ describe('farebox credit', () => {
     await close('closed')
     for (const kind of [[], ['--promotion']])
       assert.match(await refused('credit', workspaceId, '5', ...kind), /this workspace is closed for good/)
-    assert.match(await refused('accounts', 'tier', workspaceId, 'growth'), /closed for good/)
+    for (const line of [
+      ['accounts', 'tier', workspaceId, 'growth'],
+      ['budgets', 'set', workspaceId, '5/day', '--end-user', 'zoe'],
+      ['prices', 'account', workspaceId, 'tag_detail', '4', '--test'],
+      ['models', 'account', workspaceId, 'sandbox/text', '0.5x', '--test'],
+    ])
+      assert.match(await refused(...line), /closed for good/)
     assert.match(await said('credit', workspaceId, '5', '--id', id), /already exists, so nothing was added/)
     assert.deepEqual(await creditOf(), { credited: 5_000_000_000n, entries: 1 })
     assert.equal((await deedsOf('account.credited', id)).length, 1)

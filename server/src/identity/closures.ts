@@ -80,6 +80,19 @@ export async function requireNotClosed(query: Query, workspaceId: Id): Promise<C
   return closure
 }
 
+/** Does it in one transaction in which the workspace is not closed, and nobody closes it. */
+export function inOpenWorkspace<T>(
+  pool: Transactions,
+  workspaceId: Id,
+  work: (on: OpenTransaction) => Promise<T>,
+): Promise<T> {
+  return inTransaction(pool, async (query) => {
+    await lockWorkspace(query, workspaceId)
+    await requireNotClosed(query, workspaceId)
+    return work(new OpenTransaction(query))
+  })
+}
+
 type Parts = {
   readonly pool: Transactions
   readonly sendMail: SendMail
