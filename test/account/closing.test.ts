@@ -9,8 +9,9 @@ import { createKey } from '../../server/src/identity/keys.ts'
 import { addMember, changeRole, foundWorkspace, removeMember } from '../../server/src/identity/people/members.ts'
 import { findPlace } from '../../server/src/identity/people/place.ts'
 import { welcome } from '../../server/src/identity/people/welcome.ts'
+import { changeBudget, listBudgets, removeBudget, setBudget } from '../../server/src/identity/set-budgets.ts'
 import { renameWorkspace } from '../../server/src/identity/workspaces.ts'
-import { ZERO } from '../../server/src/kernel/money.ts'
+import { usd, ZERO } from '../../server/src/kernel/money.ts'
 import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
 import { labelSteps } from '../../server/src/ledger/erase-labels.ts'
 import { namesStatement } from '../../server/src/storage/audit.ts'
@@ -250,6 +251,10 @@ describe('a closure', () => {
   it('is final once it is done, for operators too', async () => {
     const team = await makeDue()
     const { workspaceId } = team
+    const old = await setBudget({ pool }, ACTOR, {
+      ...{ workspaceId, mode: 'test', kind: 'end_user', subject: ids.next(), label: 'zoe' },
+      budget: { period: 'day', amount: usd('5') },
+    })
     assert.equal(await work(), 1)
     const person = await makeMember(pool, (await makeTeam(pool, [])).workspaceId)
     const closed = { code: 'workspace_closing' }
@@ -261,6 +266,15 @@ describe('a closure', () => {
     await assert.rejects(createKey({ pool, ids }, ACTOR, { workspaceId, mode: 'live', name: 'late' }), closed)
     await assert.rejects(renameWorkspace({ pool }, ACTOR, workspaceId, 'Anew'), closed)
     await assert.rejects(askClosure(parts, ACTOR, { workspaceId, personId: person.personId }), closed)
+    const amount = usd('5')
+    const ofZoe = { workspaceId, mode: 'test', kind: 'end_user', subject: ids.next(), label: 'zoe' } as const
+    await assert.rejects(setBudget({ pool }, ACTOR, { ...ofZoe, budget: { period: 'day', amount } }), closed)
+    await assert.rejects(changeBudget({ pool }, ACTOR, old.id, usd('6')), closed)
+    await assert.rejects(removeBudget({ pool }, ACTOR, old.id), closed)
+    assert.deepEqual(
+      (await listBudgets(pool, workspaceId, 'test')).map(({ label, amount: left }) => [label, left]),
+      [['erased', amount]],
+    )
     await assert.rejects(cancelClosure(parts, ACTOR, workspaceId), { code: 'resource_not_found' })
     assert.deepEqual(await activeOf(team), [false, false])
     // Who was erased with it makes nothing any more.

@@ -151,6 +151,14 @@ describe('closing a workspace', () => {
     assert.equal((await poll(gateway.url, secret, ends)).status, 403)
     await stop('array[(select test_account_id from workspaces where id = $1)]')
     assert.equal((await poll(gateway.url, secret, ends)).status, 200)
+    // Nor for a key that was revoked, before any process has heard of that.
+    await pool.query('update credentials set active = false where id = $1', [team.keyId])
+    for (const late of [
+      await poll(gateway.url, secret, ends),
+      await cancel(gateway.url, secret, waits),
+      await callerAsks(gateway.url, secret, LIST),
+    ])
+      assert.deepEqual([late.status, codeOf(late)], [401, 'invalid_credential'])
   })
 
   it('erases people, ends keys, grants and sessions after the grace period, and keeps everything of money', async () => {

@@ -247,6 +247,8 @@ describe('an export', () => {
           "insert into audit (actor, action, workspace_id, subject) values ('worker test', 'test.beside', $1, 'x')",
           [workspaceId],
         )
+        // The audit log is told up to the moment in whole milliseconds: the change is to be earlier by more than one.
+        await query('select pg_sleep(0.01)')
         return askExport({ pool: new OpenTransaction(query), ids }, ACTOR, { workspaceId, personId, mode: null })
       })
       const find = () => findExport(pool, { workspaceId, mode: null, id })

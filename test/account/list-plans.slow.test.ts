@@ -80,11 +80,11 @@ async function makeKeys(
   note(`${of} keys`)
 }
 
-/** Of each day as many, with the hours that they add up to. */
-async function makeCharges(accountId: string, of: number, keys: number) {
+/** Of each day before that midnight as many, with the hours that they add up to. */
+async function makeCharges(midnight: Date, accountId: string, of: number, keys: number) {
   const ofDay = Math.floor(of / DAYS)
   for (let day = 0; day < DAYS; day += 1) {
-    const ago = day + 1 + WITHOUT_INDEX
+    const begins = new Date(midnight.getTime() - (day + 1 + WITHOUT_INDEX) * 86_400_000)
     for (const range of portionsOf(ofDay))
       await pool.query(
         `insert into charges (id, account_id, credential_id, operation, outcome, held, amount, promo, overrun, value, upstream_cost, executed, failed,
@@ -94,19 +94,16 @@ async function makeCharges(accountId: string, of: number, keys: number) {
            'tag_detail', 'posted', 1000, 1000, 0, 0, 1000, 0, true, false, 1, 1, 0, 0, '{}', to_timestamp(at), to_timestamp(at),
            case when n % 1000 = 0 then 'rare' else 'model ' || n % 7 end, 'route', null, null, '{}', false
          from generate_series($5::integer, $6::integer) n
-         cross join lateral (select extract(epoch from date_trunc('day', clock_timestamp(), 'UTC'))::float8 - 86400 * $3::integer + n * 86399.0::float8 / $2::integer as at) moment
+         cross join lateral (select extract(epoch from $3::timestamptz)::float8 + n * 86399.0::float8 / $2::integer as at) moment
          join (select id, row_number() over (order by id) as place from credentials where account_id = $1 limit $4) key on key.place = 1 + n % $4`,
-        [accountId, ofDay, ago, keys, ...range],
+        [accountId, ofDay, begins, keys, ...range],
       )
     await pool.query(
       `insert into usage_hours (credential_id, hour, account_id, requests, failed_requests, input_tokens, output_tokens, cache_read_tokens,
          cache_write_tokens, value, charged)
        select credential_id, date_trunc('hour', ended_at, 'UTC'), account_id, count(*), 0, sum(input_tokens), sum(output_tokens), 0, 0, sum(value), sum(amount)
-       from charges where account_id = $1 and id >= first_id_at(midnight) and id < first_id_at(midnight + interval '1 day') group by 1, 2, 3`.replaceAll(
-        'midnight',
-        "(date_trunc('day', clock_timestamp(), 'UTC') - $2::integer * interval '1 day')",
-      ),
-      [accountId, ago],
+       from charges where account_id = $1 and id >= first_id_at($2) and id < first_id_at($3) group by 1, 2, 3`,
+      [accountId, begins, new Date(begins.getTime() + 86_400_000)],
     )
     note(`${(day + 1) * ofDay} requests, ${await bytesOfAll()} bytes in all`)
   }
@@ -136,9 +133,15 @@ async function cleanUp() {
 }
 
 before(async () => {
-  await pool.query('select make_charge_partition(current_date - day) from generate_series(1, $1::integer) day', [
-    DAYS + WITHOUT_INDEX + 2,
-  ])
+  // Read once, so that days do not shift where another one begins meanwhile; and a constant, by which PostgreSQL leaves out the other days of charges.
+  const { rows } = await pool.query<{ midnight: Date }>(
+    "select date_trunc('day', clock_timestamp(), 'UTC') as midnight",
+  )
+  const midnight = rows[0]?.midnight ?? assert.fail()
+  await pool.query(
+    "select make_charge_partition(($2::timestamptz at time zone 'UTC')::date - day) from generate_series(1, $1::integer) day",
+    [DAYS + WITHOUT_INDEX + 2, midnight],
+  )
   const live = { workspaceId: place.id, accountId: place.liveAccountId }
   await makeKeys(live, KEYS)
   await makeKeys(neighbour, KEYS)
@@ -151,8 +154,8 @@ before(async () => {
     'update api_keys set member_id = $2 where id in (select id from api_keys where workspace_id = $1 order by id limit 30)',
     [place.id, place.memberId],
   )
-  await makeCharges(place.liveAccountId, REQUESTS, ACTIVE_KEYS)
-  await makeCharges(neighbour.accountId, OTHERS, 6 * ACTIVE_KEYS)
+  await makeCharges(midnight, place.liveAccountId, REQUESTS, ACTIVE_KEYS)
+  await makeCharges(midnight, neighbour.accountId, OTHERS, 6 * ACTIVE_KEYS)
   await makeChanges(place.id, CHANGES)
   await makeChanges(neighbour.workspaceId, CHANGES)
   await pool.query(

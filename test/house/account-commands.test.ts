@@ -150,7 +150,7 @@ describe('farebox credit', () => {
     const { workspaceId, workspace } = await makeCustomer(pool, { key: { mode: 'test' } })
     const close = (state: string) =>
       pool.query(
-        `insert into closures (id, workspace_id, closes_at, state, ended_at) values (gen_random_uuid(), $1, '2027-01-31T00:00:00Z', $2, $3)
+        `insert into closures (id, workspace_id, closes_at, state, ended_at) values (gen_random_uuid(), $1, clock_timestamp() + interval '30 days', $2, $3)
          on conflict (workspace_id) where state <> 'canceled' do update set state = excluded.state, ended_at = excluded.ended_at`,
         [workspaceId, state, state === 'asked' ? null : new Date()],
       )
@@ -166,18 +166,50 @@ describe('farebox credit', () => {
     const taken = await said('credit', workspaceId, '5', '--id', id)
     assert.match(
       taken,
-      /^The workspace will be closed at 2027-01-31T00:00:00.000Z: .*\nAdded 5\.000000000 USD of credit/,
+      /^The workspace will be closed at \d{4}-\d\d-\d\dT[\d:.]+Z: until an owner cancels that, .*\nAdded 5\.000000000 USD of credit/,
     )
     await close('closed')
     for (const kind of [[], ['--promotion']])
       assert.match(await refused('credit', workspaceId, '5', ...kind), /this workspace is closed for good/)
-    assert.match(await refused('accounts', 'tier', workspaceId, 'growth'), /closed for good/)
+    for (const line of [
+      ['accounts', 'tier', workspaceId, 'growth'],
+      ['budgets', 'set', workspaceId, '5/day', '--end-user', 'zoe'],
+      ['prices', 'account', workspaceId, 'tag_detail', '4', '--test'],
+      ['models', 'account', workspaceId, 'sandbox/text', '0.5x', '--test'],
+    ])
+      assert.match(await refused(...line), /closed for good/)
     assert.match(await said('credit', workspaceId, '5', '--id', id), /already exists, so nothing was added/)
     assert.deepEqual(await creditOf(), { credited: 5_000_000_000n, entries: 1 })
     assert.equal((await deedsOf('account.credited', id)).length, 1)
     // What was paid can be taken away: a chargeback does not ask.
     assert.match(await said('credit', '--reverse', id), /^Reversed the payment/)
     assert.deepEqual(await creditOf(), { credited: 0n, entries: 2 })
+  })
+
+  it('is refused once the grace period is over and nobody can cancel the closure, unless the account owes', async () => {
+    const { workspaceId, secret, entryId, testAccountId } = await tester()
+    await chat(secret)
+    await pool.query(
+      "insert into closures (id, workspace_id, closes_at, next_at) values (gen_random_uuid(), $1, clock_timestamp() - interval '1 second', 'infinity')",
+      [workspaceId],
+    )
+    const entries = async () =>
+      (await pool.query('select from entries where account_id = $1', [testAccountId])).rowCount
+    for (const kind of [[], ['--promotion']])
+      assert.match(
+        await refused('credit', workspaceId, '5', '--test', ...kind),
+        /the grace period of this workspace ended at \S+Z: it can not be canceled .* no credit can be added/,
+      )
+    assert.equal(await entries(), 1)
+    // What was spent of a payment that is taken back is owed.
+    await said('credit', '--reverse', entryId)
+    assert.match(
+      await said('credit', workspaceId, '1', '--test'),
+      /the credit pays what it owes, and the rest can not be spent\.\nAdded 1\.000000000 USD of test credit/,
+    )
+    assert.match(await refused('credit', workspaceId, '1', '--test'), /the account owes nothing/)
+    assert.equal(await entries(), 3)
+    assert.deepEqual(await verifyLedger(pool, [testAccountId]), [])
   })
 })
 

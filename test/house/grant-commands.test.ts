@@ -46,8 +46,16 @@ describe('farebox grants', () => {
 
   it('says what is wrong with what is no grant and no account', async () => {
     const [id, nobody] = [ids.next(), 'nobody']
-    assert.deepEqual(await farebox('grants', 'revoke', id), { code: 1, output: `farebox: there is no grant ${id}\n` })
-    assert.deepEqual(await farebox('grants', 'list', id), { code: 1, output: `farebox: there is no account ${id}\n` })
+    assert.deepEqual(await farebox('grants', 'revoke', id), {
+      code: 1,
+      output: `farebox: there is no grant ${id}\n`,
+      stdout: '',
+    })
+    assert.deepEqual(await farebox('grants', 'list', id), {
+      code: 1,
+      output: `farebox: there is no account ${id}\n`,
+      stdout: '',
+    })
     assert.equal((await farebox('grants', 'revoke', nobody)).output, 'farebox: "nobody" is not an id\n')
   })
 })

@@ -494,7 +494,7 @@ describe('farebox says what is wrong', () => {
     ],
   ] as const) {
     it(`when it is given ${what}`, async () => {
-      assert.deepEqual(await farebox(...args), { code: 1, output: `farebox: ${says}\n` })
+      assert.deepEqual(await farebox(...args), { code: 1, output: `farebox: ${says}\n`, stdout: '' })
     })
   }
 

@@ -83,6 +83,7 @@ describe('farebox prices', () => {
       code: 1,
       output:
         'farebox: the price of user_stories would be below its cost: 0.5 USD, and it costs us 5 USD (margin -900.0 %). Correct the price or the cost, or add --below-cost\n',
+      stdout: '',
     })
     assert.equal(await versions(), 0)
     assert.match(

@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Config } from '../config.ts'
-import { lockWorkspace, requireNotClosed } from '../identity/closures.ts'
+import { type Closure, lockWorkspace, requireNotClosed } from '../identity/closures.ts'
 import { findWorkspace, type Workspace } from '../identity/workspaces.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
-import { type Credit, creditAccountBy } from '../ledger/credit.ts'
+import { type Credit, creditAccountBy, hasPaidDebt } from '../ledger/credit.ts'
 import { explainId } from '../ledger/explain.ts'
 import { reverseCredit } from '../ledger/reverse-credit.ts'
 import { inTransaction, OpenTransaction } from '../storage/transaction.ts'
@@ -14,7 +14,9 @@ import { accountIdOf, futureOf, idOf, ids, operator, print, running, unknown, wi
 
 export function addCreditCommand(program: Command): void {
   writing(program, 'credit [account] [usd]')
-    .description('add credit to a customer account, or reverse a mistaken credit')
+    .description(
+      'add credit to a customer account, or reverse a mistaken credit; refused for a workspace that is closed, or whose grace period is over unless it owes',
+    )
     .option('--promotion', 'promotional credit: spent first, and does not count towards a tier (default: a payment)')
     .option('--expires <time>', 'when promotional credit expires, such as 2027-01-31T00:00:00Z (default: never)')
     .option('--test', 'add test money (default: live money)')
@@ -57,7 +59,7 @@ async function credit(
     const workspace = await findWorkspace(pool, accountIdOf(account)).catch(unknown(`account ${account}`))
     // Told before it is sent: whoever is not sure whether it happened repeats it with this id, and adds nothing twice.
     if (options.id === undefined) print(`To retry safely, add: --id ${entryId}`)
-    const { isNew, closesAt } = await addTo(pool, workspace, {
+    const { isNew, closure } = await addTo(pool, workspace, {
       entryId,
       accountId: options.test === true ? workspace.testAccountId : workspace.liveAccountId,
       amount,
@@ -69,10 +71,7 @@ async function credit(
       'credit',
     ]
     if (isNew) {
-      if (closesAt !== null)
-        print(
-          `The workspace will be closed at ${closesAt.toISOString()}: until an owner cancels that, nothing of it can be spent.`,
-        )
+      if (closure !== null) print(closingText(closure))
       return print(`Added ${formatUsd(amount)} USD of ${kind.join(' ')} as entry ${entryId}.`)
     }
     print(`Entry ${entryId} already exists, so nothing was added:`)
@@ -80,20 +79,30 @@ async function credit(
   })
 }
 
+function closingText({ isDue, closesAt }: Closure): string {
+  return isDue
+    ? 'The grace period is over and the workspace is being closed for good: the credit pays what it owes, and the rest can not be spent.'
+    : `The workspace will be closed at ${closesAt.toISOString()}: until an owner cancels that, nothing of it can be spent.`
+}
+
 /**
  * Under the lock of the workspace, which is closed under it too. What is being closed takes money, because it may owe some and because the closure can be
- * canceled; what is closed takes none. A credit that is there already is told, whatever became of the workspace since.
+ * canceled; once it can not, only where it owes. What is closed takes none. A credit that is there already is told, whatever became of the workspace since.
  */
 function addTo(pool: pg.Pool, { id }: Workspace, credit: Credit) {
   return inTransaction(pool, async (query) => {
     await lockWorkspace(query, id)
     const isNew = await creditAccountBy(new OpenTransaction(query), operator(), credit)
-    if (!isNew) return { isNew, closesAt: null }
+    if (!isNew) return { isNew, closure: null }
     const closure = await requireNotClosed(query, id).catch((error: unknown) => {
       if (!(error instanceof Fault)) throw error
       throw new Error('this workspace is closed for good, so no credit can be added. Return the money to who paid it.')
     })
-    return { isNew, closesAt: closure?.closesAt ?? null }
+    if (closure?.isDue === true && !(await hasPaidDebt(query, credit.entryId)))
+      throw new Error(
+        `the grace period of this workspace ended at ${closure.closesAt.toISOString()}: it can not be canceled any more and the account owes nothing, so no credit can be added. Return the money to who paid it.`,
+      )
+    return { isNew, closure }
   })
 }
 

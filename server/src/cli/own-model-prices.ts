@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Config } from '../config.ts'
+import { inOpenWorkspace } from '../identity/closures.ts'
 import { findWorkspace } from '../identity/workspaces.ts'
 import { decimalText, type Rational } from '../kernel/rational.ts'
 import { belowCost, type Margin, marginsOf, marginText } from '../pricing/margins.ts'
@@ -26,7 +27,7 @@ type Own = OwnOptions & { readonly account: string; readonly model: string; read
 async function setOwn(config: Config, { account, model, times: text, test, belowCost: mayLose }: Own): Promise<void> {
   const times = text === 'none' ? null : timesOf(text)
   await withPools(config, async ({ rest: pool }) => {
-    const { liveAccountId, testAccountId } = await findWorkspace(pool, accountIdOf(account)).catch(
+    const { id, liveAccountId, testAccountId } = await findWorkspace(pool, accountIdOf(account)).catch(
       unknown(`account ${account}`),
     )
     const margins = times === null ? [] : await marginsAt(pool, model, times)
@@ -37,7 +38,9 @@ async function setOwn(config: Config, { account, model, times: text, test, below
         `${account} would pay less for ${model} than it costs us: ${below}. Correct the multiplier, or add --below-cost`,
       )
     const own = times === null ? null : decimalText(times)
-    await setAccountModelTimes(pool, test === true ? testAccountId : liveAccountId, model, own, operator())
+    await inOpenWorkspace(pool, id, (on) =>
+      setAccountModelTimes(on, test === true ? testAccountId : liveAccountId, model, own, operator()),
+    )
     if (times === null) return print(`Account ${account} pays the standard price for ${model}.`)
     print(`Account ${account} pays ${timesText(times)} the price of ${model}, also when that price changes.`)
     for (const line of marginLines(margins)) print(line)

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { catalogue } from '../catalogue/catalogue.ts'
 import { type DataOperation, isSoldByUnit } from '../catalogue/operation.ts'
 import type { Config } from '../config.ts'
+import { inOpenWorkspace } from '../identity/closures.ts'
 import { findWorkspace } from '../identity/workspaces.ts'
 import type { UnitPrice } from '../kernel/money.ts'
 import { decimalText } from '../kernel/rational.ts'
@@ -78,11 +79,13 @@ async function setForAccount(config: Config, { account, operation, price, test, 
   const { id } = operationOf(operation)
   const unitPrice = price === 'none' ? null : priceOf(price)
   await withPools(config, async ({ rest }) => {
-    const { liveAccountId, testAccountId } = await findWorkspace(rest, accountIdOf(account))
+    const { id: workspaceId, liveAccountId, testAccountId } = await findWorkspace(rest, accountIdOf(account))
     const cost = (await listPrices(rest)).get(id)?.providerCost ?? null
     // Test money is nobody's, and sandboxes cost nothing.
     if (unitPrice !== null) requireAboveCost(id, { price: unitPrice, cost }, test ?? belowCost)
-    await setAccountPrice(rest, test === true ? testAccountId : liveAccountId, id, unitPrice, operator())
+    await inOpenWorkspace(rest, workspaceId, (on) =>
+      setAccountPrice(on, test === true ? testAccountId : liveAccountId, id, unitPrice, operator()),
+    )
     print(
       unitPrice === null
         ? `Account ${account} pays the standard price for ${id}.`

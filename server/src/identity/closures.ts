@@ -53,15 +53,24 @@ export async function findLastClosureId(on: Transactions, workspaceId: Id): Prom
   return z.object({ id: z.string() }).optional().parse(rows[0])?.id ?? null
 }
 
-type Stopped = { readonly workspaceId: Id; readonly accountId: Id }
+type Stopped = { readonly workspaceId: Id; readonly accountId: Id; readonly credentialId: Id }
 
-/** Whether it is a closure alone that keeps an account from spending: it is not done yet, and nobody else had made the account inactive before. */
-export async function isStoppedByClosure(on: Transactions, { workspaceId, accountId }: Stopped): Promise<boolean> {
+const stopRow = z.object({ isCredentialActive: z.boolean() })
+
+/**
+ * How a credential stands where it is a closure alone that keeps its account from spending: one that is not done yet, and nobody else had made the
+ * account inactive before. Null where it is not.
+ */
+export async function findStop(
+  on: Transactions,
+  { workspaceId, accountId, credentialId }: Stopped,
+): Promise<z.output<typeof stopRow> | null> {
   const { rows } = await queryOn(on)(
-    "select from closures where workspace_id = $1 and state = 'asked' and $2 = any (stopped)",
-    [workspaceId, accountId],
+    `select exists (select from credentials where id = $3 and account_id = $2 and active) as "isCredentialActive"
+     from closures where workspace_id = $1 and state = 'asked' and $2 = any (stopped)`,
+    [workspaceId, accountId, credentialId],
   )
-  return rows.length > 0
+  return stopRow.optional().parse(rows[0]) ?? null
 }
 
 /** Under the lock of the workspace. What is closed stays so, whoever asks, operators too. */
@@ -69,6 +78,19 @@ export async function requireNotClosed(query: Query, workspaceId: Id): Promise<C
   const closure = await findClosure(new OpenTransaction(query), workspaceId)
   if (closure?.isClosed === true) throw new Fault('workspace_closing', { detail: 'The workspace is closed for good.' })
   return closure
+}
+
+/** Does it in one transaction in which the workspace is not closed, and nobody closes it. */
+export function inOpenWorkspace<T>(
+  pool: Transactions,
+  workspaceId: Id,
+  work: (on: OpenTransaction) => Promise<T>,
+): Promise<T> {
+  return inTransaction(pool, async (query) => {
+    await lockWorkspace(query, workspaceId)
+    await requireNotClosed(query, workspaceId)
+    return work(new OpenTransaction(query))
+  })
 }
 
 type Parts = {

@@ -28,6 +28,7 @@ const FACTS = `id, mode, person_id as "personId", as_of as "asOf", (extract(epoc
 /**
  * What was open at the moment may still add what is earlier: it has ended as soon as the oldest that is open has a higher number than the moment.
  * A database that was restored elsewhere counts its transactions anew, and has nothing open of those before: a number that it has not reached is from there.
+ * When it comes to that number, the export is not ready while what is open then is, and ready again after.
  */
 const IS_SETTLED =
   'pg_snapshot_xmin(pg_current_snapshot()) > asked_in or pg_snapshot_xmax(pg_current_snapshot()) <= asked_in'
@@ -77,8 +78,9 @@ export function askExport(
 }
 
 /**
- * Keeps the moment as a number of a transaction. Whoever wrote anything by then was numbered by then; we were, too, perhaps long before it. So a part of
- * ours that begins now takes the next number, which PostgreSQL tells by its lower half alone.
+ * Keeps the moment as a number of a transaction. Whoever wrote a row by then was numbered by then; we were, too, perhaps long before it. So a part of
+ * ours that begins now takes the next number, which PostgreSQL tells by its lower half alone. One gap is left: the time of a row by default is read just
+ * before its insert takes a number, so a first insert may say a time before the moment and have a later number. It is missed by who downloads before its commit.
  */
 async function numberMoment(query: Query, id: Id): Promise<void> {
   await query('savepoint moment')

@@ -18,6 +18,7 @@ import {
 } from './account-budgets.ts'
 import { beginNoticesAnew } from './budget-notices.ts'
 import type { Budget } from './budgets.ts'
+import { lockWorkspace, requireNotClosed } from './closures.ts'
 import { requireKnown } from './known-budgets.ts'
 
 /** How budgets of workspaces, members, tags and end users are set, changed and removed: under the lock under which calls begin. */
@@ -46,7 +47,7 @@ export function setBudget({ pool }: Parts, by: By, given: NewBudget): Promise<Ac
   const { workspaceId, mode, kind, subject, label, budget } = given
   return inTransaction(pool, async (query) => {
     await requireKnown(query)
-    const accountId = await lockAccount(query, workspaceId, mode)
+    const accountId = await lockOpenAccount(query, workspaceId, mode)
     const all = await budgetsOfAccount(query, accountId)
     const id = allowanceIdOf(accountId, kind, subject, budget.period)
     const before = all.find((one) => one.id === id)
@@ -78,7 +79,7 @@ export async function changeBudget({ pool }: Parts, by: By, id: Id, amount: Nano
 export async function removeBudget({ pool }: Parts, by: By, id: Id): Promise<AccountBudget> {
   const { workspaceId, mode } = await findBudget(pool, id)
   return inTransaction(pool, async (query) => {
-    const accountId = await lockAccount(query, workspaceId, mode)
+    const accountId = await lockOpenAccount(query, workspaceId, mode)
     const all = await budgetsOfAccount(query, accountId)
     const removed = all.find((one) => one.id === id)
     if (removed === undefined) throw noSuchBudget(id)
@@ -130,6 +131,13 @@ const accountRow = z.object({ id: z.string() })
 /** Nobody else sets, changes or removes one in that mode until the transaction has ended. */
 export async function lockBudgets(on: Transactions, workspaceId: Id, mode: Mode): Promise<void> {
   await lockAccount(queryOn(on), workspaceId, mode)
+}
+
+/** The workspace first, as everybody locks them, so that it is not closed meanwhile: the name of a member or an end user would stay in it. */
+async function lockOpenAccount(query: Query, workspaceId: Id, mode: Mode): Promise<Id> {
+  await lockWorkspace(query, workspaceId)
+  await requireNotClosed(query, workspaceId)
+  return lockAccount(query, workspaceId, mode)
 }
 
 /** The account of a workspace, locked: everything that a call touches is changed under that lock. */

@@ -46,6 +46,12 @@ export async function creditWithin(query: Query, credit: Credit): Promise<boolea
 
 const added = z.tuple([z.object({ added: z.boolean() })])
 
+/** Whether the account owed when this was added. The entry says what it paid of the debt: asked of the account before, that could change until the credit. */
+export async function hasPaidDebt(query: Query, entryId: Id): Promise<boolean> {
+  const { rows } = await query('select from entries where id = $1 and debt < 0', [entryId])
+  return rows.length > 0
+}
+
 const EXPIRED_AT_ONCE = 100
 
 /** Takes promotional credit that has expired, of every account. How many grants that were. */

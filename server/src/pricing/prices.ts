@@ -9,7 +9,7 @@ import type { Rational } from '../kernel/rational.ts'
 import { type By, difference, record, SERVICE } from '../storage/audit.ts'
 import { createCache } from '../storage/cache.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
-import { inTransaction, type Query } from '../storage/transaction.ts'
+import { inTransaction, type Query, type Transactions } from '../storage/transaction.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import {
   type AccountPrices,
@@ -145,7 +145,7 @@ async function readVersion(query: Query, operation: string): Promise<z.output<ty
 
 /** Gives an account a price of its own, or takes it back where it is null. */
 export async function setAccountPrice(
-  pool: pg.Pool,
+  pool: Transactions,
   accountId: Id,
   operation: string,
   unitPrice: string | null,
@@ -178,7 +178,7 @@ const ownPrices = z.array(z.object({ unitPrice: z.string() }))
 
 /** Lets an account pay so many times the price of a model, whatever that is or becomes; takes it back where it is null. */
 export async function setAccountModelTimes(
-  pool: pg.Pool,
+  pool: Transactions,
   accountId: Id,
   model: string,
   times: string | null,

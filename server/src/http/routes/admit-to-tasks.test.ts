@@ -4,16 +4,23 @@ import { AccountInactive } from '../../gateway/begin.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { createAdmitToTasks } from './admit-to-tasks.ts'
 
-const CALLER = { workspaceId: 'w', accountId: 'a', credentialId: 'c' }
+const CALLER = { workspaceId: 'w', accountId: 'a', credentialId: 'c', limits: { requestsPerMinute: 600 } }
+
+type Said = {
+  readonly refusal: Fault | null
+  readonly isClosing: boolean
+  readonly isCredentialActive?: boolean
+  readonly caller?: typeof CALLER
+}
 
 /** Of an account about which BEGIN and PostgreSQL say this. */
-function createDoor({ refusal, isClosing }: { readonly refusal: Fault | null; readonly isClosing: boolean }) {
+function createDoor({ refusal, isClosing, isCredentialActive = true, caller = CALLER }: Said) {
   const time = { now: 0, nowMs: () => time.now }
   const asked: unknown[][] = []
   const pool = {
     async query(_: string, values: unknown[]) {
       asked.push(values)
-      return { rows: isClosing ? [{}] : [] }
+      return { rows: isClosing ? [{ isCredentialActive }] : [] }
     },
   }
   const begin = async () => {
@@ -21,7 +28,7 @@ function createDoor({ refusal, isClosing }: { readonly refusal: Fault | null; re
     return { rates: { requests: null, tokens: null } }
   }
   const admitted = createAdmitToTasks({ begin, pool, time } as unknown as Parameters<typeof createAdmitToTasks>[0])
-  const [request, reply] = [{ id: 'r', caller: CALLER }, { headers() {} }]
+  const [request, reply] = [{ id: 'r', caller }, { headers() {} }]
   return { time, asked, admit: () => admitted(Object(request), Object(reply)) }
 }
 
@@ -37,7 +44,7 @@ describe('who looks after tasks', () => {
     assert.deepEqual(spent.asked, [])
     const abuser = createDoor({ refusal: new AccountInactive({}), isClosing: false })
     await assert.rejects(abuser.admit(), { code: 'forbidden' })
-    assert.deepEqual(abuser.asked, [['w', 'a']])
+    assert.deepEqual(abuser.asked, [['w', 'a', 'c']])
   })
 
   it('is admitted while the workspace is being closed, 120 times a minute', async () => {
@@ -48,5 +55,17 @@ describe('who looks after tasks', () => {
     assert.equal(asked.length, 120)
     time.now = 60_000
     assert.equal(await admit(), CALLER)
+  })
+
+  it('has the lower limit of its key then, too', async () => {
+    const caller = { ...CALLER, limits: { requestsPerMinute: 2 } }
+    const { admit } = createDoor({ refusal: new AccountInactive({}), isClosing: true, caller })
+    for (let polled = 0; polled < 2; polled += 1) assert.equal(await admit(), caller)
+    await assert.rejects(admit(), { code: 'rate_limit_exceeded', message: /Rate limit: 2 requests per minute/ })
+  })
+
+  it('is refused with a credential that is inactive, while the workspace is being closed', async () => {
+    const { admit } = createDoor({ refusal: new AccountInactive({}), isClosing: true, isCredentialActive: false })
+    await assert.rejects(admit(), { code: 'invalid_credential' })
   })
 })

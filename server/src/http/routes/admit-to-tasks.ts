@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type pg from 'pg'
 import { AccountInactive, type Begin } from '../../gateway/begin.ts'
 import type { Caller } from '../../identity/caller.ts'
-import { isStoppedByClosure } from '../../identity/closures.ts'
+import { findStop } from '../../identity/closures.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
@@ -20,19 +20,21 @@ const MOST_KNOWN = 10_000
 
 /**
  * Admits who looks after tasks. Those of a workspace that is being closed run on and are charged, so whoever made one can read and cancel it until the
- * workspace is closed. Nobody counts the requests of an inactive account, so this process counts those.
+ * workspace is closed, with a credential that is active: BEGIN says of an inactive account nothing else. Nobody counts the requests of an inactive account
+ * either, so this process counts those of each key.
  */
 export function createAdmitToTasks({ begin, pool, time }: Parts) {
   const counts = createRecentMap<Id, { made: number; readonly endsAtMs: number }>(MOST_KNOWN)
 
-  function count(credentialId: Id): void {
+  function count({ credentialId, limits }: Caller): void {
+    const most = Math.min(limits.requestsPerMinute, MOST_PER_MINUTE)
     const nowMs = time.nowMs()
     const known = counts.get(credentialId)
     const own = known !== undefined && known.endsAtMs > nowMs ? known : { made: 0, endsAtMs: nowMs + MINUTE_MS }
-    if (own.made >= MOST_PER_MINUTE) {
+    if (own.made >= most) {
       const retryAfterSeconds = Math.max(1, Math.ceil((own.endsAtMs - nowMs) / 1_000))
       throw new Fault('rate_limit_exceeded', {
-        detail: `Rate limit: ${MOST_PER_MINUTE} requests per minute while the workspace is being closed. Retry in ${retryAfterSeconds} s.`,
+        detail: `Rate limit: ${most} requests per minute while the account is inactive. Retry in ${retryAfterSeconds} s.`,
         retryAfterSeconds,
       })
     }
@@ -46,8 +48,11 @@ export function createAdmitToTasks({ begin, pool, time }: Parts) {
     } catch (error) {
       if (!(error instanceof AccountInactive)) throw error
       const caller = callerOf(request)
-      count(caller.credentialId)
-      if (!(await fromLedger(isStoppedByClosure(pool, caller)))) throw error
+      // Counted before it is known why the account is inactive, so that the look-up has a bound too.
+      count(caller)
+      const stop = await fromLedger(findStop(pool, caller))
+      if (stop === null) throw error
+      if (!stop.isCredentialActive) throw new Fault('invalid_credential')
       return caller
     }
   }
