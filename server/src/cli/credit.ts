@@ -81,7 +81,7 @@ async function credit(
 
 function closingText({ isDue, closesAt }: Closure): string {
   return isDue
-    ? 'The grace period is over and the workspace is being closed for good: the credit pays what it owes, and the rest can not be spent.'
+    ? 'The grace period is over and the workspace is being closed for good: the credit pays what it owes, and the rest cannot be spent.'
     : `The workspace will be closed at ${closesAt.toISOString()}: until an owner cancels that, nothing of it can be spent.`
 }
 
@@ -100,7 +100,7 @@ function addTo(pool: pg.Pool, { id }: Workspace, credit: Credit) {
     })
     if (closure?.isDue === true && !(await hasPaidDebt(query, credit.entryId)))
       throw new Error(
-        `the grace period of this workspace ended at ${closure.closesAt.toISOString()}: it can not be canceled any more and the account owes nothing, so no credit can be added. Return the money to who paid it.`,
+        `the grace period of this workspace ended at ${closure.closesAt.toISOString()}: it cannot be canceled any more and the account owes nothing, so no credit can be added. Return the money to who paid it.`,
       )
     return { isNew, closure }
   })

@@ -126,7 +126,7 @@ export const FAULTS = {
   ),
   workspace_closing: row(
     409,
-    'The workspace is being closed, so nothing can be added or changed. Until it is closed, an owner can cancel the closure.',
+    'The workspace is being closed, so nothing can be added or changed. Ask an owner to cancel that while it is possible.',
   ),
   export_not_ready: row(
     409,
