@@ -205,7 +205,7 @@ describe('farebox credit', () => {
     await said('credit', '--reverse', entryId)
     assert.match(
       await said('credit', workspaceId, '1', '--test'),
-      /the credit pays what it owes, and the rest can not be spent\.\nAdded 1\.000000000 USD of test credit/,
+      /the credit pays what it owes, and the rest cannot be spent\.\nAdded 1\.000000000 USD of test credit/,
     )
     assert.match(await refused('credit', workspaceId, '1', '--test'), /the account owes nothing/)
     assert.equal(await entries(), 3)
