@@ -198,7 +198,7 @@ describe('farebox credit', () => {
     for (const kind of [[], ['--promotion']])
       assert.match(
         await refused('credit', workspaceId, '5', '--test', ...kind),
-        /the grace period of this workspace ended at \S+Z: it can not be canceled .* no credit can be added/,
+        /the grace period of this workspace ended at \S+Z: it cannot be canceled .* no credit can be added/,
       )
     assert.equal(await entries(), 1)
     // What was spent of a payment that is taken back is owed.
