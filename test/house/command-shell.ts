@@ -10,18 +10,32 @@ type Ran = Ended & { readonly stdout: string }
 
 /** A process that runs lines of the command line one after the other, for the test file that starts it. */
 export function startShell(env: NodeJS.ProcessEnv, cwd = process.cwd()) {
-  const shell = fork(path.join(ROOT, 'test/house/identity-commands-shell.ts'), { env, cwd, stdio: 'ignore' })
+  const shell = fork(path.join(ROOT, 'test/house/identity-commands-shell.ts'), {
+    env,
+    cwd,
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  })
   after(() => shell.kill())
   const waiting = new Map<number, (ended: Ran) => void>()
-  shell.on('message', ({ line, ...ended }: Ran & { line: number }) => waiting.get(line)?.(ended))
-  shell.on('exit', () => {
-    for (const end of waiting.values()) end({ code: -1, output: 'the shell has ended', stdout: '' })
+  let [lines, complaint] = [0, '']
+  let over: Ran | undefined
+  shell.stderr?.on('data', (text) => {
+    complaint += String(text)
+  })
+  shell.on('message', ({ line, ...ended }: Ran & { line: number }) => {
+    waiting.get(line)?.(ended)
+    waiting.delete(line)
+  })
+  shell.on('exit', (code, signal) => {
+    over = { code: -1, output: `the shell has ended by ${signal ?? code}: ${complaint}`, stdout: '' }
+    for (const end of waiting.values()) end(over)
   })
 
   /** Runs a line of the command line. */
   function farebox(...args: readonly string[]): Promise<Ran> {
-    const line = waiting.size
+    const line = lines++
     return new Promise((resolve) => {
+      if (over !== undefined) return resolve(over)
       waiting.set(line, resolve)
       shell.send({ line, args })
     })

@@ -80,7 +80,7 @@ async function sendJustOnce(`,
         find: 'const settlement = await end(ending)',
         // What a caller would be told if everything went well.
         replace: `const { amount, forgiven } = outcome.ending
-    const settlement = { charged: amount === null || forgiven ? ZERO : amount, free: ZERO }
+    const settlement = { charged: amount === null || forgiven ? ZERO : amount, overrun: ZERO, free: ZERO, rates: null }
     void end(ending).catch(() => {})`,
       },
     ],
