@@ -50,11 +50,14 @@ export async function resolveAll(cluster: Cluster, whenFound: () => Promise<void
   // A task's call is nobody's, and goes on until its upstream ends it.
   const running = 'select from holds where unsettled_at is null and owner_id is not null'
   const nobodyRuns = async () => (await pool.query(running)).rowCount === 0
-  await until(nobodyRuns, DEADLINE_MS).catch(() => {})
+  const wereFound = await until(nobodyRuns, DEADLINE_MS).then(
+    () => true,
+    () => false,
+  )
   await whenFound()
   await delay(GRACE_MS)
-  // Streams that their callers have left are heard out.
-  await until(nobodyRuns, DEADLINE_MS).catch(() => {})
+  // Streams that their callers have left are heard out. What nobody has found by now, nobody finds.
+  if (wereFound) await until(nobodyRuns, DEADLINE_MS).catch(() => {})
   const journal = await upstream.journal()
   const { rows } = await pool.query(
     'select id, operation, terms from holds where unsettled_at is not null and operation <> $1',
