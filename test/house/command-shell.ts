@@ -14,6 +14,8 @@ export function startShell(env: NodeJS.ProcessEnv, cwd = process.cwd()) {
     env,
     cwd,
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    // What the tests were started with may name files from another folder.
+    execArgv: [],
   })
   after(() => shell.kill())
   const waiting = new Map<number, (ended: Ran) => void>()
