@@ -246,6 +246,6 @@ describe('farebox audit', () => {
     ['too much', ['--limit', '1001'], '--limit must be a whole number from 1 to 1000'],
   ] as const)
     it(`says what is wrong when it is given ${what}`, async () => {
-      assert.deepEqual(await readOnly.farebox('audit', ...args), { code: 1, output: `farebox: ${says}\n` })
+      assert.deepEqual(await readOnly.farebox('audit', ...args), { code: 1, output: `farebox: ${says}\n`, stdout: '' })
     })
 })
