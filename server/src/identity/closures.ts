@@ -80,6 +80,12 @@ export async function requireNotClosed(query: Query, workspaceId: Id): Promise<C
   return closure
 }
 
+/** Locks a workspace that is not closed, so that nobody closes it meanwhile. */
+export async function lockOpenWorkspace(query: Query, workspaceId: Id): Promise<void> {
+  await lockWorkspace(query, workspaceId)
+  await requireNotClosed(query, workspaceId)
+}
+
 /** Does it in one transaction in which the workspace is not closed, and nobody closes it. */
 export function inOpenWorkspace<T>(
   pool: Transactions,
@@ -87,8 +93,7 @@ export function inOpenWorkspace<T>(
   work: (on: OpenTransaction) => Promise<T>,
 ): Promise<T> {
   return inTransaction(pool, async (query) => {
-    await lockWorkspace(query, workspaceId)
-    await requireNotClosed(query, workspaceId)
+    await lockOpenWorkspace(query, workspaceId)
     return work(new OpenTransaction(query))
   })
 }

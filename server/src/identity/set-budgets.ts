@@ -18,7 +18,7 @@ import {
 } from './account-budgets.ts'
 import { beginNoticesAnew } from './budget-notices.ts'
 import type { Budget } from './budgets.ts'
-import { lockWorkspace, requireNotClosed } from './closures.ts'
+import { lockOpenWorkspace } from './closures.ts'
 import { requireKnown } from './known-budgets.ts'
 
 /** How budgets of workspaces, members, tags and end users are set, changed and removed: under the lock under which calls begin. */
@@ -135,8 +135,7 @@ export async function lockBudgets(on: Transactions, workspaceId: Id, mode: Mode)
 
 /** The workspace first, as everybody locks them, so that it is not closed meanwhile: the name of a member or an end user would stay in it. */
 async function lockOpenAccount(query: Query, workspaceId: Id, mode: Mode): Promise<Id> {
-  await lockWorkspace(query, workspaceId)
-  await requireNotClosed(query, workspaceId)
+  await lockOpenWorkspace(query, workspaceId)
   return lockAccount(query, workspaceId, mode)
 }
 

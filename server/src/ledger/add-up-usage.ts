@@ -1,5 +1,6 @@
-import pg from 'pg'
+import type pg from 'pg'
 import { z } from 'zod'
+import { wasCanceled } from '../storage/refusal.ts'
 
 /** Takes a tenth of a second for calls without tags, and some seconds for ones with all that a call can have; nobody waits for it. */
 const AT_ONCE = 5_000
@@ -7,8 +8,6 @@ const AT_ONCE = 5_000
 const AT_ONCE_LEAST = 10
 /** By how much a portion grows that was in time. */
 const GROWTH = 100
-/** The statement took longer than a statement may. */
-const CANCELED = '57014'
 
 const added = z.tuple([z.object({ added: z.int().nullable() })])
 
@@ -52,7 +51,7 @@ async function addUp(client: pg.PoolClient, most: number): Promise<number | 'lat
     const { rows } = await client.query('select add_up_usage(most => $1) as added', [most])
     return added.parse(rows)[0].added ?? 0
   } catch (error) {
-    if (most > AT_ONCE_LEAST && error instanceof pg.DatabaseError && error.code === CANCELED) return 'late'
+    if (most > AT_ONCE_LEAST && wasCanceled(error)) return 'late'
     throw error
   }
 }

@@ -1,6 +1,7 @@
-import pg from 'pg'
+import type pg from 'pg'
 import { z } from 'zod'
 import type { Clock } from '../kernel/clock.ts'
+import { wasCanceled } from '../storage/refusal.ts'
 
 /** Names of keys that are combined at once. While they are, nobody adds up usage. */
 const AT_ONCE = { first: 100, most: 1_000 }
@@ -16,8 +17,6 @@ const BUSY_MS = 2_000
 const FAILED_MS = 30_000
 /** Until it is looked whether a day is over. */
 const IDLE_MS = 60_000
-/** The statement took longer than a statement may. */
-const CANCELED = '57014'
 
 const taken = z.tuple([z.object({ taken: z.int().nullable() })])
 
@@ -51,7 +50,7 @@ export function createCombining(pool: pg.Pool, clock: Pick<Clock, 'monotonicMs'>
         return names ?? 0
       } catch (error) {
         pauseMs = FAILED_MS
-        if (most === 1 || !(error instanceof pg.DatabaseError) || error.code !== CANCELED) throw error
+        if (most === 1 || !wasCanceled(error)) throw error
         most = Math.max(1, Math.floor(most / 2))
         return 0
       }

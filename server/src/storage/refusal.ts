@@ -12,3 +12,10 @@ export function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('severity' in error) || !('code' in error)) return undefined
   return typeof error.code === 'string' ? error.code : undefined
 }
+
+const QUERY_CANCELED = '57014'
+
+/** Whether PostgreSQL gave a statement up that took longer than one may: nothing was carried out. */
+export function wasCanceled(error: unknown): boolean {
+  return codeOf(error) === QUERY_CANCELED
+}

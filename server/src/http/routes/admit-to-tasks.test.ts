@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AccountInactive } from '../../gateway/begin.ts'
 import { Fault } from '../../kernel/fault.ts'
+import { ZERO } from '../../kernel/money.ts'
+import { OpenTransaction } from '../../storage/transaction.ts'
 import { createAdmitToTasks } from './admit-to-tasks.ts'
 
 const CALLER = { workspaceId: 'w', accountId: 'a', credentialId: 'c', limits: { requestsPerMinute: 600 } }
@@ -16,18 +18,17 @@ type Said = {
 /** Of an account about which BEGIN and PostgreSQL say this. */
 function createDoor({ refusal, isClosing, isCredentialActive = true, caller = CALLER }: Said) {
   const time = { now: 0, nowMs: () => time.now }
-  const asked: unknown[][] = []
-  const pool = {
-    async query(_: string, values: unknown[]) {
-      asked.push(values)
-      return { rows: isClosing ? [{ isCredentialActive }] : [] }
-    },
-  }
+  const asked: (readonly unknown[])[] = []
+  const pool = new OpenTransaction(async (_, values = []) => {
+    asked.push(values)
+    const rows = isClosing ? [{ isCredentialActive }] : []
+    return { rows, rowCount: rows.length, command: 'SELECT', oid: 0, fields: [] }
+  })
   const begin = async () => {
     if (refusal !== null) throw refusal
-    return { rates: { requests: null, tokens: null } }
+    return { rates: { requests: null, tokens: null }, free: ZERO }
   }
-  const admitted = createAdmitToTasks({ begin, pool, time } as unknown as Parameters<typeof createAdmitToTasks>[0])
+  const admitted = createAdmitToTasks({ begin, pool, time })
   const [request, reply] = [{ id: 'r', caller }, { headers() {} }]
   return { time, asked, admit: () => admitted(Object(request), Object(reply)) }
 }

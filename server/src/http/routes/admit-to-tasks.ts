@@ -1,5 +1,4 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type pg from 'pg'
 import { AccountInactive, type Begin } from '../../gateway/begin.ts'
 import type { Caller } from '../../identity/caller.ts'
 import { findStop } from '../../identity/closures.ts'
@@ -7,11 +6,12 @@ import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import { createRecentMap } from '../../kernel/recent-map.ts'
+import type { Transactions } from '../../storage/transaction.ts'
 import { callerOf } from '../caller.ts'
 import { admit } from './admit.ts'
 import { fromLedger } from './from-ledger.ts'
 
-type Parts = { readonly begin: Begin; readonly pool: pg.Pool; readonly time: Pick<Clock, 'nowMs'> }
+type Parts = { readonly begin: Begin; readonly pool: Transactions; readonly time: Pick<Clock, 'nowMs'> }
 
 /** As often as a task may be polled. */
 const MOST_PER_MINUTE = 120
