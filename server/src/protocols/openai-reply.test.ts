@@ -126,6 +126,16 @@ describe('reasoning outside of the completion', () => {
     assert.equal(output({ ...details, total_tokens: 40 }, apart), 53)
   })
 
+  it('is not taken for caches that are counted beside the prompt, where it is by chance as much as they have', () => {
+    const usage = {
+      ...{ prompt_tokens: 42, completion_tokens: 41, total_tokens: 125 },
+      ...{ prompt_tokens_details: { cache_write_tokens: 42 }, completion_tokens_details: { reasoning_tokens: 42 } },
+    }
+    assert.deepEqual(usageOf({ usage }, apart), { input: 0, output: 83, cacheWrite: 42 })
+    // Where nobody knows which of the two it is, the caller pays for the cheaper one.
+    assert.deepEqual(usageOf({ usage }), { input: 42, output: 41, cacheWrite: 42 })
+  })
+
   it('is nothing by itself: what was written is to be counted where no completion is reported', () => {
     assert.equal(usageOf({ usage: { prompt_tokens: 7, total_tokens: 10, ...details } }, apart).output, undefined)
   })

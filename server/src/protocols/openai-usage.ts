@@ -83,7 +83,7 @@ function partsIn({ audioIn = 0, imageIn = 0, audioOut, imageOut }: Counts, whole
 
 function wholesOf(counts: Counts, profile: Counted): Reported {
   const { prompt, cached, written } = counts
-  const apart = cachesBeside(counts)
+  const apart = cachesBeside(counts, profile)
   const output = outputOf(counts, apart, profile)
   if (prompt === undefined) return output === undefined ? {} : { output }
   if (apart > 0) return reportedOf({ input: prompt, output, cacheRead: cached, cacheWrite: written })
@@ -98,9 +98,12 @@ function wholesOf(counts: Counts, profile: Counted): Reported {
 }
 
 /** What caches have, where the vendor counts that beside the prompt. */
-function cachesBeside({ prompt, completion = 0, cached = 0, written = 0, total = 0 }: Counts): number {
+function cachesBeside(counts: Counts, profile: Counted): number {
+  const { prompt, completion = 0, reasoning = 0, cached = 0, written = 0, total = 0 } = counts
   if (prompt === undefined) return 0
-  return countedBeside(cached + written, { whole: prompt, excess: total - prompt - completion })
+  // Reasoning that is known to be apart is in the total too, and no part of what caches have there.
+  const generated = profile.reasoning === 'apart' ? completion + reasoning : completion
+  return countedBeside(cached + written, { whole: prompt, excess: total - prompt - generated })
 }
 
 /**

@@ -39,6 +39,7 @@ const CHAT: Rate = {
   cacheRead: one(SANDBOX_PRICE.cacheRead),
   cacheWrite: one(SANDBOX_PRICE.cacheWrite),
 }
+export const INPUT_NANOS = CHAT.input
 export const OUTPUT_NANOS = CHAT.output
 const PICTURE: Rate = { ...NONE, input: one(IMAGE_TOKENS_PRICE.input), output: one(IMAGE_TOKENS_PRICE.output) }
 const SEARCH = usd('0.01')
