@@ -2,20 +2,27 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { z } from 'zod'
 import { measure } from '../../harness/figures.ts'
+import { startPostgres } from '../../harness/postgres.ts'
 import { count, isFullProof, recordProof } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { Fault } from '../../server/src/kernel/fault.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
+import { Secret } from '../../server/src/kernel/secret.ts'
 import { readUsage } from '../../server/src/ledger/usage.ts'
 import type { GroupBy, UsageFilter, UsageQuery } from '../../server/src/ledger/usage-query.ts'
 import { COMBINED_SUMS_MOST } from '../../server/src/ledger/usage-sources.ts'
 import { type Span, splitByDays, splitByHours } from '../../server/src/ledger/usage-window.ts'
 import { createColumnTypes } from '../../server/src/storage/column-types.ts'
+import { migrate } from '../../server/src/storage/migrate.ts'
+import { silentLog } from '../../server/src/telemetry/log.ts'
 import { bookAnew } from './usage-rows.ts'
 import { connect, pg } from './world.ts'
 
 /** How long reports by whose spend it is take, over a week of many charges. */
 const PROOF = 'attribution-scale'
 const CHARGES = count({ full: 10_000_000, reduced: 7_000 })
+/** One in so many is of the first account, so that it has some of each kind where there are few. */
+const ONE_IN = count({ full: 10, reduced: 2 })
 const ACCOUNTS = 50
 const KEYS_EACH = 4
 /** Of the first account, and of each of the others. */
@@ -25,7 +32,15 @@ const DAY = 86_400
 /** Judged in proofs only. */
 const LIMIT_MS = 300
 
-const database = await freshDatabase()
+/** A PostgreSQL with as much memory for its pages as its manual advises for a small machine: reports are to be as fast there, not on its defaults. */
+async function largeDatabase(): Promise<{ readonly url: string }> {
+  const postgres = await startPostgres({ settings: { shared_buffers: '2GB' } })
+  after(() => postgres.remove())
+  await migrate({ url: new Secret(postgres.url()), log: silentLog })
+  return { url: postgres.url() }
+}
+
+const database = isFullProof ? await largeDatabase() : await freshDatabase()
 const { pools } = connect(database.url)
 const pool = pools.rest
 const client = new pg.Client({ connectionString: database.url, types: createColumnTypes() })
@@ -38,7 +53,7 @@ const endSeconds = Math.floor(Date.now() / 1_000 / DAY) * DAY
 const startSeconds = endSeconds - DAYS * DAY
 
 /**
- * A day's charges. A fifth of them is of the first account, which is asked for its reports: each of its columns is drawn by itself, so that all combine with
+ * A day's charges. A part of them is of the first account, which is asked for its reports: each of its columns is drawn by itself, so that all combine with
  * all, and hardly two charges share a sum. Keys of the others have an operation, a model and a team each, and a run a day, as real ones do: they are there to
  * make tables large.
  */
@@ -52,7 +67,7 @@ async function chargeDay(daySeconds: number): Promise<void> {
        n % 1009, n % 997, n % 991, n % 983, '{}', to_timestamp(ended - n % 20), to_timestamp(ended),
        'model ' || model, 'route ' || route, lpad(to_hex(person), 32, '0')::uuid, 'person ' || person, array['run=' || run, 'team=' || team], false
      from generate_series(1, $2::integer) n
-     cross join lateral (select $1::float8 + (n - 1) * 86400.0::float8 / $2 as ended, n % 5 = 0 as is_first) at
+     cross join lateral (select $1::float8 + (n - 1) * 86400.0::float8 / $2 as ended, n % ${ONE_IN} = 0 as is_first) at
      join keys key on key.place = case when is_first then pg_temp.draw(n, $1, 'key', $4::integer) else $4::integer + pg_temp.draw(n, $1, 'key', $6::integer) end
      cross join lateral (
        select pg_temp.draw(n, $1, 'person', $3::integer) as person, pg_temp.draw(n, $1, 'operation', 8) as operation, pg_temp.draw(n, $1, 'model', 20) as model,
@@ -140,7 +155,10 @@ const VIEWS: Readonly<Record<string, () => View>> = {
 
 const OF_TEAM = { tag: { name: 'team', value: '4' } } as const
 
-/** How many sums a view reads that combines a tag, or that there is an end user, with something; the others read far fewer than they may. */
+/**
+ * How many sums a view reads that combines a tag, or that there is an end user, with something, for all of it; the others read far fewer than they may. What it
+ * reads for its groups comes on top.
+ */
 async function combinedSums(query: UsageQuery): Promise<number> {
   const { scope, filter = {}, groupBy, bucket = 'day' } = query
   const isByEndUser = groupBy === 'end_user' && filter.model !== undefined
@@ -205,11 +223,19 @@ describe(`reports over a week of ${CHARGES} charges`, () => {
           const title = `${name} of ${'accountId' in scope ? 'an account' : 'a key'}, by the ${bucket}`
           const sums = await combinedSums(query)
           if (sums > COMBINED_SUMS_MOST) {
-            await assert.rejects(readUsage(pool, query), { code: 'invalid_request', message: /100,000/ })
+            await assert.rejects(readUsage(pool, query), { code: 'invalid_request', message: /50,000/ })
             refused.push(`${title}: ${sums} sums`)
             continue
           }
-          const { totals, groups } = await readUsage(pool, query)
+          const report = await readUsage(pool, query).catch((error: unknown) => {
+            // With what it reads for its groups it may be too much.
+            if (sums === 0 || !(error instanceof Fault) || error.code !== 'invalid_request') throw error
+          })
+          if (report === undefined) {
+            refused.push(`${title}: ${sums} sums and those of its groups`)
+            continue
+          }
+          const { totals, groups } = report
           assert.ok(totals.requests > 0n)
           assert.equal(totals.requests, rows[0]?.requests)
           if (groups !== undefined)
@@ -259,6 +285,7 @@ describe(`reports over a week of ${CHARGES} charges`, () => {
       refused_because_of_the_limit: refused,
       combining_seconds: Math.round(combiningMs / 1_000),
       accounts: ACCOUNTS,
+      of_the_one_that_is_asked: `one in ${ONE_IN}`,
       keys: ACCOUNTS * KEYS_EACH,
       end_users: END_USERS,
     })

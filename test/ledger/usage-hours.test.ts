@@ -173,7 +173,7 @@ describe('a report by hour', () => {
     ]) {
       await assert.rejects(readUsage(pool, query), {
         code: 'invalid_request',
-        message: /more than 100,000 sums, which is the limit.* Ask for a shorter window/,
+        message: /more than 50,000 sums, which is the limit.* Ask for a shorter window/,
       })
       const { usage_sums } = await readBy(query)
       assert.equal(usage_sums, COMBINED_SUMS_MOST + 1)
@@ -184,7 +184,7 @@ describe('a report by hour', () => {
     ])
     const ofBoth = { scope: combined.scope, filter: { operation: 'another', model: 'model 1' } }
     const years = { ...ofBoth, startSeconds: endSeconds - 1_000 * DAY, endSeconds }
-    await assert.rejects(readUsage(pool, years), { code: 'invalid_request', message: /100,000/ })
+    await assert.rejects(readUsage(pool, years), { code: 'invalid_request', message: /50,000/ })
     assert.equal((await readBy(years)).usage_sums, COMBINED_SUMS_MOST + 1)
     // Of one dimension there are sums of their own.
     const { groupBy: _, ...alone } = combined

@@ -8,10 +8,10 @@ export const CANDIDATES_MOST = 500
 /** Of all days together. */
 const LEADERS_ALL = 4_000
 /**
- * So many combined sums are read for a part of a report, of hours by key, operation, model and route and of days by the same without the route, also those
+ * So many combined sums are read for a report, of hours by key, operation, model and route and of days by the same without the route, also those
  * that a filter leaves out. One that would need more is refused: it would take longer than a report may. One more is read, so that it is seen.
  */
-export const COMBINED_SUMS_MOST = 100_000
+export const COMBINED_SUMS_MOST = 50_000
 
 /**
  * Charges stand by the day of their id and are asked for by the time of their end, so the days are bounded that are looked

@@ -39,9 +39,9 @@ function baseOf(rows: string): string {
   return `base as materialized (select at, ${SUMS}, sum(read) as read from ${rows} used group by at)`
 }
 
-/** The most combined sums that one of these has read. */
+/** How many combined sums these have read together. */
 function readIn(...tables: readonly string[]): string {
-  return `greatest(0, ${tables.map((table) => `(select sum(read) from ${table})`).join(', ')})::integer as read`
+  return `(${tables.map((table) => `coalesce((select sum(read) from ${table}), 0)`).join(' + ')})::integer as read`
 }
 
 /** Of keys, operations and models there are few: all are added up. */
@@ -51,7 +51,7 @@ function byItem(sources: Sources, groupBy: 'key' | 'operation' | 'model'): strin
     ${baseOf(sources.areGroupsAll ? 'everything' : `(${sources.all()})`)},
     ${LARGEST}
     select part, item, label, (select count(*) from whole)::integer as groups, extract(epoch from at)::float8 as at, ${TOLD},
-      ${readIn('base', 'everything')} from (
+      ${readIn('everything')} from (
       select 'all' as part, null as item, null as label, at, ${COLUMNS} from base
       union all select 'group', item, label, at, ${COLUMNS} from grouped where item in (select subject from largest)
       union all select 'other', null, null, at, ${SUMS} from grouped where item not in (select subject from largest) group by at

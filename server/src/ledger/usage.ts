@@ -76,7 +76,7 @@ const row = z.object({
   cache_write_tokens: z.bigint(),
   value: z.bigint(),
   charged: z.bigint(),
-  /** How many combined sums a part of the report is made of; more than may be where there are too many. */
+  /** How many combined sums the report is made of; more than may be where there are too many. */
   read: z.int(),
 })
 type Row = z.output<typeof row>
