@@ -26,6 +26,6 @@ async function isFree(port: number): Promise<boolean> {
   } catch {
     return false
   } finally {
-    server.close()
+    await new Promise((resolve) => server.close(resolve))
   }
 }

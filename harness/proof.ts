@@ -31,6 +31,11 @@ export function recordProof(proof: string, title: string, figures: Figures): voi
   writeProof(proof, { program, seed, shown: titles })
 }
 
+/** Some proofs take minutes to begin: whoever watches sees how far they are. */
+export function tellProgress(what: string): void {
+  if (isFullProof) process.stderr.write(`${Math.round(performance.now() / 1_000)} s: ${what}\n`)
+}
+
 function freshSeed(): number {
   return Math.floor(Math.random() * 2 ** 31)
 }

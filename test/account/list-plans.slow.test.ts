@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type pg from 'pg'
 import { measure } from '../../harness/figures.ts'
-import { count, isFullProof, recordProof } from '../../harness/proof.ts'
+import { count, recordProof, tellProgress } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import type { AccountParts } from '../../server/src/account/parts.ts'
 import type { Given } from '../../server/src/account/route.ts'
@@ -53,11 +53,6 @@ const portionsOf = (all: number) =>
   Array.from({ length: Math.ceil(all / PORTION) }, (_, at) => [at * PORTION + 1, Math.min(all, (at + 1) * PORTION)])
 
 const startedMs = performance.now()
-/** In a proof it takes minutes: whoever watches sees how far it is. */
-function note(what: string): void {
-  if (isFullProof) process.stderr.write(`${Math.round((performance.now() - startedMs) / 1_000)} s: ${what}\n`)
-}
-
 const bytesOfAll = async () =>
   Number((await pool.query('select pg_database_size(current_database()) as bytes')).rows[0].bytes)
 
@@ -77,7 +72,7 @@ async function makeKeys(
        select id, $2, 'one of many', sha256(id::text::bytea), case when not active then clock_timestamp() end from made`,
       [accountId, workspaceId, ...range],
     )
-  note(`${of} keys`)
+  tellProgress(`${of} keys`)
 }
 
 /** Of each day before that midnight as many, with the hours that they add up to. */
@@ -105,7 +100,7 @@ async function makeCharges(midnight: Date, accountId: string, of: number, keys: 
        from charges where account_id = $1 and id >= first_id_at($2) and id < first_id_at($3) group by 1, 2, 3`,
       [accountId, begins, new Date(begins.getTime() + 86_400_000)],
     )
-    note(`${(day + 1) * ofDay} requests, ${await bytesOfAll()} bytes in all`)
+    tellProgress(`${(day + 1) * ofDay} requests, ${await bytesOfAll()} bytes in all`)
   }
 }
 
@@ -118,7 +113,7 @@ async function makeChanges(workspaceId: string, of: number) {
        from generate_series($2::integer, $3::integer) n`,
       [workspaceId, ...range],
     )
-  note(`${of} changes`)
+  tellProgress(`${of} changes`)
 }
 
 /** One table at a time, so that no statement takes as long as all of them do. */
@@ -129,7 +124,7 @@ async function cleanUp() {
   for (const { name } of rows) await pool.query(`vacuum (analyze) ${name}`)
   // Of charges as a whole, too.
   await pool.query('analyze charges')
-  note('statistics')
+  tellProgress('statistics')
 }
 
 before(async () => {
@@ -325,7 +320,7 @@ describe(`lists of ${KEYS} keys, ${REQUESTS} requests and ${CHANGES} changes`, (
         rows_read: read,
         at_most: most,
       })
-      note(`${title}: ${read} rows`)
+      tellProgress(`${title}: ${read} rows`)
       await measure(PROOF, title, { unit: 'ms', atMost: MOST_MS }, async () => {
         const askedMs = performance.now()
         await run(operation, mode, query)
