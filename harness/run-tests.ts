@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import path from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
@@ -39,6 +39,10 @@ const TEST_TIMEOUT_MS = { proof: 90 * 60_000, otherwise: 10 * 60_000 }
 export function findTests(within: readonly string[] = FOLDERS): string[] {
   return within.flatMap((place) => {
     const full = path.resolve(ROOT, place)
+    if (!existsSync(full)) {
+      console.error(`There is no ${place} here. Name a test file, or a folder that has some.`)
+      process.exit(1)
+    }
     if (TEST_FILE.test(full)) return [full]
     return readdirSync(full, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile() && TEST_FILE.test(entry.name) && !entry.parentPath.includes('node_modules'))

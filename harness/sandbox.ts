@@ -8,6 +8,7 @@ import type { UpstreamName } from '../sandbox/src/upstream.ts'
 import { createAttemptsTally } from './attempts.ts'
 import { type Child, startChild } from './child.ts'
 import { ROOT } from './root.ts'
+import { PATIENCE_MS, until } from './until.ts'
 
 /** The simulated upstreams in a process of their own. */
 export type SandboxProcess = Child & {
@@ -19,6 +20,8 @@ export type SandboxProcess = Child & {
   readonly emptyJournal: () => Promise<void>
   /** Sets directives for the next requests of an upstream, such as `['status=503']`. */
   readonly fault: (upstream: Fault['upstream'], directives: readonly string[], times?: number) => Promise<void>
+  /** Until requests have taken all of them, so that whoever asks next meets none of them. */
+  readonly faultsTaken: () => Promise<void>
   /** Where mail is handed over; undefined where it was not told to receive any. */
   readonly smtpUrl: string | undefined
   /** The mail that it received, the newest first; for one address where it is given. */
@@ -77,6 +80,8 @@ export async function startBareSandbox({
       await (await request(`${url}/journal`, { method: 'DELETE' })).body.dump()
     },
     fault: (upstream, directives, times = 1) => order(`${url}/control`, { upstream, directives, times }),
+    faultsTaken: () =>
+      until(async () => !(await haveFaults(url)), PATIENCE_MS, 'that its faults are taken').then(() => {}),
     smtpUrl,
     async mail(to) {
       const query = to === undefined ? '' : `?to=${encodeURIComponent(to)}`
@@ -94,6 +99,11 @@ async function order(url: string, what: Readonly<Record<string, unknown>>): Prom
   const answer = await request(url, { method: 'POST', body: JSON.stringify(what) })
   const said = await answer.body.text()
   if (answer.statusCode !== 200) throw new Error(said)
+}
+
+async function haveFaults(url: string): Promise<boolean> {
+  const waiting = (await (await request(`${url}/control`)).body.json()) as { readonly faults: readonly Fault[] }
+  return waiting.faults.length > 0
 }
 
 /**

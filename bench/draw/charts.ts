@@ -1,4 +1,5 @@
 import type { Metric } from '../bench.ts'
+import { PEER_NAMES, peerTitle } from '../load/peers.ts'
 import { COLOURS, document, dot, line, rectangle, text } from './svg.ts'
 
 /** The picture of a benchmark, from its figures; undefined of one that has none. */
@@ -16,11 +17,11 @@ export function chartOf(name: string, metrics: readonly Metric[]): string | unde
             colour: COLOURS.postgres,
           },
         ]),
-        {
-          label: 'Portkey 1.15.2, 50 connections',
-          value: baseline(metrics, 'capacity_ratio_portkey'),
+        ...PEER_NAMES.map((name) => ({
+          label: `${peerTitle(name)}, 50 connections`,
+          value: baseline(metrics, `capacity_ratio_${name}`),
           colour: COLOURS.peer,
-        },
+        })),
       ])
     case 'streams':
       return barChart('CPU of the server for a chunk of a stream, µs', [
@@ -33,7 +34,11 @@ export function chartOf(name: string, metrics: readonly Metric[]): string | unde
           .flatMap(({ of, suffix }) => [
             { label: `bare proxy, ${of}`, value: figure(`chunk_bare_us${suffix}`), colour: COLOURS.bare },
             { label: `ours, metered, ${of}`, value: figure(`chunk_us${suffix}`), colour: COLOURS.ours },
-            { label: `Portkey 1.15.2, ${of}`, value: figure(`chunk_portkey_us${suffix}`), colour: COLOURS.peer },
+            {
+              label: `${peerTitle('portkey')}, ${of}`,
+              value: figure(`chunk_portkey_us${suffix}`),
+              colour: COLOURS.peer,
+            },
           ]),
       ])
     case 'overload':

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Asked } from '../../server/src/calls/call.ts'
 import { type Calls, createCalls, NO_USAGE } from '../../server/src/calls/calls.ts'
+import { createFastPath } from '../../server/src/calls/fast-path.ts'
 import { createMoneyQuery } from '../../server/src/calls/money-query.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds, type Id } from '../../server/src/kernel/ids.ts'
@@ -75,6 +76,7 @@ export function createOurs(url: string, accounts: Accounts): Ours {
     ownerId: ids.next(),
     clock: systemClock,
     log: silentLog,
+    path: createFastPath({ clock: systemClock, log: silentLog }),
   })
 
   async function pairs(count: number, inFlight: number, pick: () => number): Promise<void> {
@@ -152,7 +154,12 @@ async function begin(calls: Calls, accounts: Accounts, at: number, counted: Coun
     accountId: account.id,
     credentialId: account.credentialId,
     operation: 'rerank',
-    hold: { amount: nanos(1_000n), terms: '{"token":"50/1000000"}', allowances },
+    hold: {
+      amount: nanos(1_000n),
+      terms: '{"token":"50/1000000"}',
+      allowances,
+      own: counted === 'key' ? account.allowanceId : undefined,
+    },
     tokens: 100,
     windows: WINDOWS,
     claims: [],

@@ -4,12 +4,12 @@ import { createPools } from '../../server/src/storage/pools.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
 import { type Installation, MODEL, startInstallation } from './installation.ts'
 import { type Load, type LoadReport, send } from './load.ts'
-import { peerHeaders, startPeer } from './peer.ts'
+import { type PeerName, type StartedPeer, startPeer } from './peers.ts'
 import { type Listening, startProgram } from './programs.ts'
 import { createStarted } from './started.ts'
 
-/** Whom the load is sent to: our gateway, its tools for agents, the bare proxy, or the peer. All pass it on to the same upstream. */
-export type Target = 'ours' | 'agent' | 'bare' | 'peer'
+/** Whom the load is sent to: our gateway, its tools for agents, the bare proxy, or a peer. All pass it on to the same upstream. */
+export type Target = 'ours' | 'agent' | 'bare' | PeerName
 
 /** Everything that a measurement needs, each a process of its own: an installation of ours, the upstream, and the others. */
 export type Stage = Installation & {
@@ -30,10 +30,14 @@ export type Wanted = Pick<Load, 'connections' | 'rate' | 'warmUpMs' | 'measureMs
   readonly secretsFile?: string
 }
 
+/** How a target is reached, and whose CPU counts. */
+type Reached = Pick<Listening, 'port'> &
+  Partial<Pick<StartedPeer, 'headers' | 'bodyOf'>> & { readonly pids: readonly number[] }
+
 type Options = {
   readonly callers: number
   readonly processes?: number
-  readonly withPeer?: boolean
+  readonly peers?: readonly PeerName[]
   readonly env?: Readonly<Record<string, string>>
   /** How long after each other the events of a stream come. */
   readonly everyMs?: number
@@ -68,7 +72,7 @@ export function streamedResponse(events: number): string {
 }
 
 export async function startStage(options: Options): Promise<Stage> {
-  const { callers, processes = 1, withPeer = false, env = {}, everyMs = 5 } = options
+  const { callers, processes = 1, peers = [], env = {}, everyMs = 5 } = options
   const started = createStarted()
   return started.orStop(async () => {
     const upstream = started.keep(await startProgram('others', 'upstream.ts', [String(everyMs)]))
@@ -79,32 +83,26 @@ export async function startStage(options: Options): Promise<Stage> {
     const pools = createPools({ url: new Secret(postgres.url()), log: silentLog })
     started.onStop(() => pools.close())
     const bare = started.keep(await startProgram('server', 'bare-proxy.ts', [`http://127.0.0.1:${upstream.port}`]))
-    const peer = withPeer ? started.keep(await startPeer()) : undefined
+    const running = new Map<Target, StartedPeer>()
+    for (const name of peers) running.set(name, started.keep(await startPeer(name, upstream.port)))
 
-    const targets = (gateway: number) => ({
-      ours: {
-        port: portOf(gateways[gateway]?.url),
-        pids: gateways.map(({ pid }) => pid),
-        headers: '',
-      },
-      agent: {
-        port: portOf(gateways[gateway]?.agentUrl),
-        pids: gateways.map(({ pid }) => pid),
-        headers: '',
-      },
-      bare: { port: bare.port, pids: [bare.pid], headers: '' },
-      peer: { port: peer?.port ?? 0, pids: [peer?.pid ?? 0], headers: peerHeaders(upstream.port) },
-    })
+    const reach = (target: Target, gateway: number): Reached => {
+      const ours = gateways.map(({ pid }) => pid)
+      if (target === 'ours') return { port: portOf(gateways[gateway]?.url), pids: ours }
+      if (target === 'agent') return { port: portOf(gateways[gateway]?.agentUrl), pids: ours }
+      const { pid, ...other } = target === 'bare' ? bare : (running.get(target) ?? missing(target))
+      return { ...other, pids: [pid] }
+    }
     return {
       ...installation,
       upstream,
       pool: pools.rest,
       send(target, { body = CHAT, path = '/v1/chat/completions', headers: more = '', gateway = 0, ...load }) {
-        const { port, pids, headers } = targets(gateway)[target]
+        const { port, pids, headers = '', bodyOf } = reach(target, gateway)
         return send({
           path,
           headers: headers + more,
-          body,
+          body: bodyOf?.(body) ?? body,
           port,
           secretsFile,
           ...load,
@@ -114,6 +112,10 @@ export async function startStage(options: Options): Promise<Stage> {
       stop: started.stop,
     }
   })
+}
+
+function missing(target: Target): never {
+  throw new Error(`${target} was not started`)
 }
 
 /** Of a listener that the process may not have. */

@@ -15,8 +15,8 @@ export async function statementsOf(pool: pg.Pool): Promise<{ readonly taken: () 
   return {
     async taken() {
       const { rows } = await pool.query(
-        `select coalesce(sum(total_exec_time) filter (where query like '%from begin_attributed_calls(%'), 0)::float8 as begin,
-           coalesce(sum(total_exec_time) filter (where query like '%from end_attributed_calls%'), 0)::float8 as end,
+        `select coalesce(sum(total_exec_time) filter (where query like any (array['%from begin_attributed_calls(%', '%insert into holds (%'])), 0)::float8 as begin,
+           coalesce(sum(total_exec_time) filter (where query like any (array['%from end_attributed_calls%', '%insert into charges (%'])), 0)::float8 as end,
            coalesce(sum(total_exec_time), 0)::float8 as all
          from pg_stat_statements`,
       )

@@ -95,7 +95,7 @@ async function start({
   watch,
 }: Parts): Promise<App['addresses']> {
   const { log, clock, pools, feed } = ground
-  await checkSafety(pools.rest)
+  await checkSafety(pools)
   await requireMigrated(pools.rest)
   await requireMasterKey(pools.rest, ground.seal, SEALED_COLUMNS)
   // Whoever is told of it can read it from every process.

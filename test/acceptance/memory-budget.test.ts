@@ -42,6 +42,7 @@ async function holdLargest(customer: Customer): Promise<() => Promise<void>> {
   await sandbox.fault('openai', ['delay=6000', 'status=400'])
   const asked = embed(customer, LARGEST)
   await untilReserved((bytes) => bytes >= before + REPLY_MOST, 'that the largest call has begun')
+  await sandbox.faultsTaken()
   return async () => {
     assert.equal((await asked).status, 400)
     await untilReturned()
@@ -137,6 +138,7 @@ describe('what was reserved for a call', () => {
       signal: leaving.signal,
     }).catch(() => undefined)
     await untilReserved((bytes) => bytes >= 40 * MIB, 'that it has begun')
+    await sandbox.faultsTaken()
     leaving.abort()
     await asked
     assert.ok((await reserved()) >= 40 * MIB, 'its reply is still to come')
@@ -229,6 +231,7 @@ describe('the body of a request', () => {
     await untilReserved((bytes) => bytes === MIB, 'what a small one has at the most')
     socket.write(`${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`)
     await untilReserved((bytes) => bytes > 0 && bytes < 100_000, 'what it has')
+    await sandbox.faultsTaken()
     socket.destroy()
     await untilReturned()
   })

@@ -75,7 +75,7 @@ describe('the first look after an upgrade', () => {
     assert.equal(await look(), 0)
     for (const { allowanceId } of [used, unused])
       await pool.query(
-        "update allowance_periods set charged = 85 where allowance_id = $1 and starts_at = period_start('month', clock_timestamp())",
+        "update kept_periods set charged = 85 where allowance_id = $1 and starts_at = period_start('month', clock_timestamp())",
         [allowanceId],
       )
     assert.equal(await look(), 2)

@@ -48,7 +48,8 @@ async function lettersByDomain(): Promise<readonly number[]> {
 async function aMonthPasses(): Promise<void> {
   await pool.query(
     `begin; set local session_replication_role = replica;
-     update allowance_periods set starts_at = starts_at - interval '1 month'; update budget_notices set starts_at = starts_at - interval '1 month';
+     update kept_periods set starts_at = starts_at - interval '1 month';
+     update credentials set budget_starts_at = budget_starts_at - interval '1 month', budget_ends_at = budget_starts_at; update budget_notices set starts_at = starts_at - interval '1 month';
      commit`,
   )
 }

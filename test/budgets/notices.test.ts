@@ -104,7 +104,7 @@ describe('a budget that is used', () => {
     await notice()
     await spend(calls, customer, 300n, [id])
     const aDayPasses = async () => {
-      for (const table of ['allowance_periods', 'budget_notices'])
+      for (const table of ['kept_periods', 'budget_notices'])
         await pool.query(`update ${table} set starts_at = starts_at - interval '1 day' where allowance_id = $1`, [id])
     }
     await aDayPasses()

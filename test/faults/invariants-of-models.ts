@@ -144,10 +144,12 @@ function wrongSoFar(known: Known, tokens: Tokens, reported: Tokens | undefined):
   // Zeros are not believed of a stream that did not come to its end: what was delivered is counted. The record that says so is written behind
   // the answer, and may have died with its process; the amount is held against what was heard and sent in any case.
   if (source !== 'provider' && entry.model === REPORTS_ZERO && !isWhole(known)) return []
-  if (source === 'counted') return ['by counting, though every frame reports']
   const { output } = tokens
   const heard = tokensOfBytes(heardBytesOf(known))
-  // Nobody is charged before a first frame, which has some text.
+  // Who leaves an upstream before a first frame comes pays for the input alone: docs/decisions/0035.
+  if (output === 0 && heard === 0 && entry.outcome === 'left') return []
+  if (source === 'counted') return ['by counting, though every frame reports']
+  // Nobody else is charged before a first frame, which has some text.
   const least = entry.model === REPORTS_ZERO ? 0 : isWhole(known) ? reported.output : Math.max(1, heard)
   const isSaid = output === reported.output || output === tokensOfBytes(wholeDeltasIn(output) * DELTA_BYTES)
   const isRight = isSaid && output >= least && output <= reported.output

@@ -76,6 +76,8 @@ alter table charges add column region text;
 create index charges_of_region on charges (region, ended_at);
 create table regions (name text primary key, opened_at timestamptz not null default clock_timestamp());
 insert into regions values ('home');
+-- Statements of this version know no regions: from now on all calls are judged.
+create or replace function calls_may_fit() returns boolean language sql stable parallel safe return false;
 ${await inForce('begin_attributed_calls', BEGINS_WITH_REGION)}
 ${await inForce('end_attributed_calls', ENDS_WITH_REGION)}`
 }

@@ -19,6 +19,10 @@ const RECORDED = [
 /** Files that write one of those, and who has the record. */
 const RECORDED_ELSEWHERE: Readonly<Record<string, string>> = {
   'calls/losses.ts loss_releases': 'cli/losses.ts, in the same transaction',
+  'calls/fast-begin.ts accounts': 'the ledger: what calls hold, use and are charged',
+  'calls/fast-begin.ts credentials': 'the ledger: what calls hold, use and are charged',
+  'calls/fast-end.ts accounts': 'the ledger: what calls hold, use and are charged',
+  'calls/fast-end.ts credentials': 'the ledger: what calls hold, use and are charged',
   'identity/budgets.ts allowances': 'keys.ts and grants.ts, in the same transaction',
   'identity/locked-grant.ts grants': 'grants.ts and mandates.ts, in the same transaction',
   'identity/people/forget.ts people': 'nobody: they never verified their address, and nothing was theirs',
@@ -42,6 +46,7 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
   ]),
   ...named('counted with the calls', [
     'allowance_periods',
+    'kept_periods',
     'usage_hours',
     'usage_days',
     'usage_hour_sums',
@@ -51,6 +56,7 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
     'usage_sums',
     'usage_tail',
     'windows',
+    'group_windows',
     'refusals',
     'request_records',
   ]),

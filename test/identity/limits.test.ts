@@ -41,6 +41,13 @@ async function windowsOf(keyId: string) {
   return rows
 }
 
+async function forgetWindows(keyId: string): Promise<void> {
+  await pool.query('delete from group_windows where credential_id = $1', [keyId])
+  await pool.query('update credentials set all_started_at = null, all_requests = 0, all_tokens = 0 where id = $1', [
+    keyId,
+  ])
+}
+
 describe('LIMIT-1 the tiers', () => {
   for (const [tier, paid, requests, tokens, concurrency] of [
     ['free', 0n, '60', '60000', 5],
@@ -190,7 +197,7 @@ describe('refusals for want of money', () => {
     const customer = await makeCustomer(pool)
     for (let at = 0; at < 61; at += 1) await ask(url, customer.secret, { hold: 5 })
     // Whoever asked PostgreSQL would be refused for money now.
-    await pool.query('delete from windows where credential_id = $1', [customer.keyId])
+    await forgetWindows(customer.keyId)
     for (let at = 0; at < 20; at += 1) assert.equal((await ask(url, customer.secret, { hold: 5 })).status, 429)
     assert.deepEqual(await windowsOf(customer.keyId), [])
   })
@@ -201,7 +208,7 @@ describe('a process that was told that a window is spent', () => {
     const customer = await makeCustomer(pool)
     for (let at = 0; at < 61; at += 1) await ask(url, customer.secret)
     // Whoever asked PostgreSQL would be admitted now.
-    await pool.query('delete from windows where credential_id = $1', [customer.keyId])
+    await forgetWindows(customer.keyId)
     for (let at = 0; at < 20; at += 1) assert.equal((await ask(url, customer.secret)).status, 429)
     assert.deepEqual(await windowsOf(customer.keyId), [])
 
@@ -220,7 +227,7 @@ describe('a process that was told that a window is spent', () => {
     const customer = await makeCustomer(pool)
     for (let at = 0; at < 60; at += 1) await ask(url, customer.secret)
     await pool.query(
-      "update windows set started_at = clock_timestamp() - interval '54 seconds' where credential_id = $1",
+      "update credentials set all_started_at = clock_timestamp() - interval '54 seconds' where id = $1",
       [customer.keyId],
     )
     const refused = await ask(url, customer.secret)

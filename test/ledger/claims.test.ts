@@ -92,6 +92,13 @@ describe('an idempotency key', () => {
   })
 })
 
+async function countOf({ credentialId }: Party): Promise<number | undefined> {
+  const { rows } = await pool.query<{ calls: number }>('select calls_at_once as calls from credentials where id = $1', [
+    credentialId,
+  ])
+  return rows[0]?.calls
+}
+
 describe('a slot', () => {
   it('is given to no more calls than there are, and ends with its call, charged or not', async () => {
     const party = await makeParty(pool, 100n)
@@ -126,24 +133,38 @@ describe('a slot', () => {
     assert.deepEqual(await begin(claiming(one, only), claiming(other, only)), ['begun', 'begun'])
   })
 
-  it('is no row of its own, and counts as one where it was', async () => {
+  it('is no row of its own, but counted with its credential', async () => {
     const party = await makeParty(pool, 100n)
     const [first, second] = [claiming(party, SLOT), claiming(party, SLOT)]
-    await begin(first)
+    await begin(first, second)
     const { rowCount } = await pool.query('select from claims where credential_id = $1', [party.credentialId])
     assert.equal(rowCount, 0)
-    // As calls have it that were begun before holds said so.
-    await pool.query('update holds set at_once = false, claims = true where id = $1', [first.id])
-    await pool.query(
-      `insert into claims (credential_id, scope, key, call_id, fingerprint, keep_seconds, ends_with_owner)
-       values ($1, $2, $3, $4, '', 0, true)`,
-      [party.credentialId, SLOT.scope, SLOT.key, first.id],
-    )
-    assert.deepEqual(await begin(second, claiming(party, SLOT)), ['begun', 'claim_taken'])
-    assert.deepEqual(await begin(claiming(party, SLOT)), ['claim_taken'])
+    assert.equal(await countOf(party), 2)
     await session.end(postOf(first, 1n))
-    assert.deepEqual(await begin(claiming(party, SLOT), claiming(party, SLOT)), ['begun', 'claim_taken'])
-    assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+    assert.equal(await countOf(party), 1)
+    await session.end(postOf(second, 1n), voidOf(claiming(party, SLOT)))
+    assert.equal(await countOf(party), 0)
+  })
+
+  it('is refused to nobody by a count that is too high: that is found, and put right', async () => {
+    const party = await makeParty(pool, 100n)
+    const setCount = (calls: number) =>
+      pool.query('update credentials set calls_at_once = $2 where id = $1', [party.credentialId, calls])
+    await setCount(7)
+    assert.deepEqual(await verifyLedger(pool, [party.accountId]), [
+      {
+        promise: 'a credential has as many calls at once as it has open holds with a place',
+        rows: [party.credentialId],
+      },
+    ])
+    const call = () => claiming(party, SLOT)
+    assert.deepEqual(await begin(call(), call(), call()), ['begun', 'begun', 'claim_taken'])
+    assert.equal(await countOf(party), 2)
+    await setCount(3)
+    const other = await makeParty(pool, 100n)
+    assert.deepEqual(await begin(call(), claiming(other, SLOT)), ['claim_taken', 'begun'])
+    assert.equal(await countOf(party), 2)
+    assert.deepEqual(await verifyLedger(pool, [party.accountId, other.accountId]), [])
   })
 
   it('is found where nobody runs its call', async () => {

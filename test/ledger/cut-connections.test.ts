@@ -20,8 +20,8 @@ const LONG = isFullProof
   : { beginDeadlineMs: PATIENCE_MS, endDeadlineMs: PATIENCE_MS, moneyQueryTimeoutMs: 2_500 }
 const CUTS: readonly Cut[] = ['reset', 'end']
 const DIRECTIONS: readonly Direction[] = ['toServer', 'toClient']
-/** Of an answer's bytes these many may be missing in another one: it carries times, whose text varies. */
-const VARYING_BYTES = 24
+/** Of an answer's bytes these many may be missing in another one: it carries three times for each of two calls, whose text varies. */
+const VARYING_BYTES = 48
 
 const database = await freshDatabase()
 const { pools: observers } = connect(database.url)

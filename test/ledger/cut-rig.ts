@@ -7,7 +7,7 @@ import { Fault } from '../../server/src/kernel/fault.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { disagreements, type Told } from './told.ts'
-import { connect, holdOf, ids, makeAccount, makeCredential, type pg } from './world.ts'
+import { connect, holdOf, ids, makeAccount, makeCredential, type pg, ROOMY } from './world.ts'
 
 /**
  * A gateway's module whose connections to PostgreSQL lead through a proxy, and cases that cut one of them. A case begins
@@ -52,10 +52,9 @@ export async function createRig(url: string, options: Options = {}) {
       passed[direction].messages += endsMessage ? 1 : 0
     },
   })
-  const { calls, pools } = connect(proxy.url(url), options)
+  const { calls, pools } = connect(proxy.url(url), { fast: true, ...options })
   const direct = connect(url)
   const pool = direct.pools.rest
-  const scratch = await makeParty(pool, BALANCE)
   const begin = (call: Call) => outcomeOf(calls.begin(call), beginDeadlineMs)
   const end = (ending: Ending) => outcomeOf(calls.end(ending), endDeadlineMs)
 
@@ -69,12 +68,17 @@ export async function createRig(url: string, options: Options = {}) {
     direct: direct.calls,
     begin,
     end,
-    /** Leaves the pool with a connection on which both statements are prepared, and which is the next to be used. */
+    /**
+     * Leaves the pool with a connection on which the statements of a case are prepared, and which is the next to be used. What a case sends must not depend on the case before:
+     * so it is what a case sends, and of another account each time, because calls of one for whom they did not fit are judged at once for a while.
+     */
     async warm(): Promise<void> {
       await until(async () => {
-        const call = callOf(scratch, 1n)
-        const [begun, ended] = [await begin(call), await end({ ...endingOf(call), amount: null })]
-        return begun.text === 'begun' && ended.text === 'voided'
+        const batch = batchOf(await makeParty(pool, BALANCE))
+        const begun = await Promise.all(batch.map(begin))
+        const open = batch.filter((_, at) => begun[at]?.text === 'begun')
+        const ended = await Promise.all(open.map((call) => end({ ...endingOf(call), amount: null })))
+        return ended.length === 2 && ended.every(({ text }) => text === 'voided')
       }, PATIENCE_MS)
     },
     /** Leaves the pool empty. One that was being made for work before is there only after a while: all are cut until none is left. */
@@ -101,7 +105,12 @@ export async function makeParty(pool: pg.Pool, balance: bigint): Promise<Party> 
 
 export function callOf({ accountId, credentialId }: Party, amount: bigint, claims: Call['claims'] = []): Call {
   const party = { accountId, credentialId }
-  return { id: ids.next(), ...party, operation: 'probe', hold: holdOf(amount), tokens: 1, windows: [], claims }
+  return { id: ids.next(), ...party, operation: 'probe', hold: holdOf(amount), tokens: 1, windows: [ROOMY], claims }
+}
+
+/** Two calls that the account can pay, and one that it can't: they do not fit together, and are judged one by one. */
+function batchOf(party: Party): readonly Call[] {
+  return [callOf(party, HELD), callOf(party, TOO_MUCH), callOf(party, HELD)]
 }
 
 export function endingOf({ id, accountId }: Call): Ending {
@@ -131,7 +140,7 @@ export type Run = { readonly fired: boolean; readonly failed: boolean; readonly 
 /** Runs one case. Afterwards whoever was not begun holds nothing, and everybody paid once what they were told. */
 export async function run(rig: Rig, one: Case): Promise<Run> {
   const party = await makeParty(rig.pool, BALANCE)
-  const batch = [callOf(party, HELD), callOf(party, TOO_MUCH), callOf(party, HELD)]
+  const batch = batchOf(party)
   const where = JSON.stringify(one)
   let fired = false
 
@@ -218,7 +227,7 @@ export async function measure(url: string, statement: Statement, cold: boolean):
   const rig = await createRig(url)
   try {
     const party = await makeParty(rig.pool, BALANCE)
-    const batch = [callOf(party, HELD), callOf(party, TOO_MUCH), callOf(party, HELD)]
+    const batch = batchOf(party)
     await rig.warm()
     if (statement === 'end') await Promise.all(batch.map(rig.begin))
     if (cold) await rig.chill()

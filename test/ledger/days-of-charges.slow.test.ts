@@ -152,7 +152,7 @@ async function moveToNoon({ accountId }: Party, allowances: readonly Id[], day: 
   await session.query('reset session_replication_role')
   await session.query('update usage_tail set at = $2 where account_id = $1', [accountId, noon])
   await session.query(
-    `update allowance_periods row set starts_at = period_start(allowance.period, $2)
+    `update kept_periods row set starts_at = period_start(allowance.period, $2)
      from allowances allowance where allowance.id = row.allowance_id and allowance.id = any ($1)`,
     [allowances, noon],
   )
@@ -172,7 +172,7 @@ async function chargeInBulk(day: string, charges: number): Promise<void> {
   )
   await session.query('update accounts set charged = 2 * $2::bigint where id = $1', [accountId, charges])
   await session.query(
-    "insert into allowance_periods (allowance_id, starts_at, amount, charged) values ($1, period_start('month', $2), 3 * $3::bigint, 2 * $3::bigint)",
+    "insert into kept_periods (allowance_id, starts_at, amount, charged) values ($1, period_start('month', $2), 3 * $3::bigint, 2 * $3::bigint)",
     [allowanceId, noon, charges],
   )
   await session.query(

@@ -1,5 +1,6 @@
 import { PATIENCE_MS } from '../../harness/until.ts'
 import { createCalls } from '../../server/src/calls/calls.ts'
+import { createFastPath } from '../../server/src/calls/fast-path.ts'
 import { createMoneyQuery } from '../../server/src/calls/money-query.ts'
 import { sweepOrphans } from '../../server/src/calls/orphans.ts'
 import { createDatabaseTime, createOwnership } from '../../server/src/calls/ownership.ts'
@@ -48,7 +49,8 @@ export function composeProcess(parts: Parts) {
   const time = createDatabaseTime(clock)
   const query = via(createMoneyQuery(pools.money))
   const ownerId = parts.ownerId ?? createIds({ clock }).next()
-  const calls = createCalls({ query, ownerId, clock, log, batchLimit, beginDeadlineMs, endDeadlineMs })
+  const path = createFastPath({ clock, log })
+  const calls = createCalls({ query, ownerId, clock, log, path, batchLimit, beginDeadlineMs, endDeadlineMs })
   const leaseQuery = via(createMoneyQuery(pools.lease))
   const ownership = createOwnership({ query: leaseQuery, ownerId, calls, clock, time, log, renewEveryMs, leaseSeconds })
   const work = () => sweepOrphans({ pool: pools.rest, log, ownerId, graceSeconds })

@@ -7,6 +7,7 @@ import { Fault } from '../../server/src/kernel/fault.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { composeProcess, createWatchfulLog, type Leases } from './mortal-process.ts'
 import { callOf, type Party, postOf } from './session.ts'
+import { ROOMY } from './world.ts'
 
 /**
  * For tests, a process that makes calls until it is killed. What its callers are told is written to a file before they go
@@ -108,7 +109,7 @@ async function live(life: Life): Promise<void> {
   function newCall(party: Party, claim: 'slot' | 'key' | 'none'): Call {
     const id = ids.next()
     const claims = claim === 'slot' ? [SLOT] : claim === 'key' ? [keyOf(id)] : []
-    return callOf(party, { id, hold: HELD, claims, allowances: life.allowances })
+    return callOf(party, { id, hold: HELD, tokens: 1, windows: [ROOMY], claims, allowances: life.allowances })
   }
 
   const partyAt = (at: number) => life.parties[at % life.parties.length] as Party

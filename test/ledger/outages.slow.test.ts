@@ -11,6 +11,7 @@ import { count, isFullProof, recordProof } from '../../harness/proof.ts'
 import { createTcpProxy } from '../../harness/tcp-proxy.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { createCalls } from '../../server/src/calls/calls.ts'
+import { createFastPath } from '../../server/src/calls/fast-path.ts'
 import { createMoneyQuery } from '../../server/src/calls/money-query.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
@@ -189,7 +190,8 @@ describe('one connection that hangs while PostgreSQL is well, with the timeouts 
     const pools = createPools({ url: new Secret(proxy.url(postgres.url())), log: silentLog })
     ends.push(() => pools.close(200))
     const query = createMoneyQuery(pools.money)
-    const calls = createCalls({ query, ownerId: ids.next(), clock: systemClock, log: silentLog })
+    const path = createFastPath({ clock: systemClock, log: silentLog })
+    const calls = createCalls({ query, ownerId: ids.next(), clock: systemClock, log: silentLog, path })
     const direct = connect(postgres.url())
     ends.push(() => direct.pools.close())
     const accountId = await makeAccount(direct.pools.rest, BALANCE)

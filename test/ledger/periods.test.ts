@@ -17,7 +17,7 @@ after(() => Promise.all([session.close(), pools.close()]))
 async function intoThePast({ accountId }: Party, allowanceId: Id, period: 'day' | 'month'): Promise<void> {
   const by = `1 ${period}`
   await pool.query('update holds set begun_at = begun_at - $2::interval where account_id = $1', [accountId, by])
-  await pool.query('update allowance_periods set starts_at = starts_at - $2::interval where allowance_id = $1', [
+  await pool.query('update kept_periods set starts_at = starts_at - $2::interval where allowance_id = $1', [
     allowanceId,
     by,
   ])
@@ -96,8 +96,8 @@ for (const period of ['day', 'month'] as const) {
     async function joinThePast(id: Id): Promise<void> {
       await pool.query(
         `with call as (update holds set begun_at = begun_at - $2::interval where id = $1 returning amount, allowances[1] as allowance_id)
-         update allowance_periods row
-         set held = held + case when row.starts_at = (select min(starts_at) from allowance_periods p where p.allowance_id = call.allowance_id) then call.amount else -call.amount end
+         update kept_periods row
+         set held = held + case when row.starts_at = (select min(starts_at) from kept_periods p where p.allowance_id = call.allowance_id) then call.amount else -call.amount end
          from call where row.allowance_id = call.allowance_id`,
         [id, `1 ${period}`],
       )

@@ -4,8 +4,13 @@ import { z } from 'zod'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { beginBatch } from '../../server/src/calls/begin-batch.ts'
 import { endBatch } from '../../server/src/calls/end-batch.ts'
+import { beginFitting, isUsual } from '../../server/src/calls/fast-begin.ts'
+import { endFitting } from '../../server/src/calls/fast-end.ts'
 import type { Statement } from '../../server/src/calls/query.ts'
+import { nanos } from '../../server/src/kernel/money.ts'
 import { createColumnTypes } from '../../server/src/storage/column-types.ts'
+import { startupOptions } from '../../server/src/storage/connection.ts'
+import { MONEY_SETTINGS } from '../../server/src/storage/pools.ts'
 import { callOf, makeParty, type Party, postOf } from './session.ts'
 import { connect, ids, makeAllowance, pg } from './world.ts'
 
@@ -26,8 +31,12 @@ const node = z.object({
 type Node = z.infer<typeof node>
 
 /** A new connection, whose plans are all made now, and every plan that runs on it. */
-async function openExplained() {
-  const client = new pg.Client({ connectionString: database.url, types: createColumnTypes() })
+async function openExplained(options?: string) {
+  const client = new pg.Client({
+    connectionString: database.url,
+    types: createColumnTypes(),
+    ...(options !== undefined && { options }),
+  })
   await client.connect()
   const nodes: Node[] = []
   client.on('notice', ({ message = '' }) => {
@@ -103,6 +112,58 @@ describe('the plans of the statements that begin and end calls', () => {
       await close()
       assert.ok(nodes.filter((one) => one['Relation Name'] === 'holds').length > 8)
       assert.ok(nodes.filter((one) => one['Index Name'] === 'holds_at_once').length > 2)
+      assert.deepEqual(await wanderers(nodes), [])
+    })
+  }
+})
+
+describe('the plans of the statements for calls that fit', () => {
+  for (const [state, prepare] of STATES) {
+    it(`find every row by an index, with the settings of their connections, though made over ${state}`, async () => {
+      const parties = await Promise.all([makeFull(), makeFull(), makeFull()])
+      for (const { credentialId, allowances } of parties)
+        await pool.query('select meter_budget(credential => $1, allowance => $2)', [credentialId, allowances[0]])
+      await pool.query(prepare)
+      const { run, nodes, close } = await openExplained(startupOptions(MONEY_SETTINGS))
+      const usual = (party: Awaited<ReturnType<typeof makeFull>>) => {
+        const [own] = party.allowances
+        const call = {
+          ...callOf(party, {
+            tokens: 5,
+            windows: [{ group: 'all', seconds: 60, requestLimit: 100, tokenLimit: 1_000 }],
+          }),
+          hold: { amount: nanos(10n), terms: '{}', allowances: own === undefined ? [] : [own], own },
+        }
+        assert.ok(isUsual(call))
+        return call
+      }
+      const [one] = parties
+      for (const batch of [
+        [usual(one)],
+        parties.map(usual),
+        [usual(one), usual(one), ...parties.slice(1).map(usual)],
+      ]) {
+        const begun = await beginFitting(run, ids.next(), batch)
+        assert.deepEqual(new Set(begun.map((judgement) => judgement?.outcome)), new Set(['begun']))
+        // As if the period had begun anew, so that it is charged elsewhere.
+        await pool.query(
+          "update credentials set budget_ends_at = clock_timestamp() - interval '1 hour' where budget_id is not null",
+        )
+        const ended = await endFitting(
+          run,
+          batch.map((call) => ({ ...call, ending: postOf(call, 5n), call })),
+        )
+        assert.deepEqual(new Set(ended.map((settlement) => settlement?.outcome)), new Set(['posted']))
+        await pool.query(
+          "update credentials set budget_ends_at = clock_timestamp() + interval '1 hour' where budget_id is not null",
+        )
+      }
+      await close()
+      for (const table of ['accounts', 'credentials', 'holds', 'kept_periods'])
+        assert.ok(
+          nodes.filter((one) => one['Relation Name'] === table && one['Node Type'] !== 'ModifyTable').length > 2,
+          table,
+        )
       assert.deepEqual(await wanderers(nodes), [])
     })
   }

@@ -424,7 +424,11 @@ describe('begin, extend and end, against the pure model', () => {
     const owners = world.credentials.map(({ id }) => id)
     const pool = one.pools.rest
     await pool.query(
-      'update windows set started_at = started_at - make_interval(secs => $2) where credential_id = any ($1)',
+      'update group_windows set started_at = started_at - make_interval(secs => $2) where credential_id = any ($1)',
+      [owners, seconds],
+    )
+    await pool.query(
+      'update credentials set all_started_at = all_started_at - make_interval(secs => $2) where id = any ($1)',
       [owners, seconds],
     )
     await pool.query(

@@ -10,7 +10,7 @@ import type { Window } from '../../server/src/limits/window.ts'
 import { fixedWindows, microseconds, mostAtOnce } from './instants.ts'
 import type { CallTemplate, Race, Result, Shape } from './racer.ts'
 import { PROCESSES, startTeam, type Team } from './team.ts'
-import { connect, holdOf, makeAccount, makeAllowance, makeCredential } from './world.ts'
+import { connect, holdOf, makeAccount, makeAllowance, makeCredential, ROOMY } from './world.ts'
 
 const PROOF = 'ledger-races'
 const USD = 1_000_000_000n
@@ -36,7 +36,15 @@ after(async () => {
 async function makeCall(balance: bigint, amount: bigint, parts: Partial<CallTemplate> = {}): Promise<CallTemplate> {
   const accountId = await makeAccount(pool, balance)
   const credentialId = await makeCredential(pool, accountId)
-  const base = { accountId, credentialId, operation: 'race', hold: holdOf(amount), tokens: 1, windows: [], claims: [] }
+  const base = {
+    accountId,
+    credentialId,
+    operation: 'race',
+    hold: holdOf(amount),
+    tokens: 1,
+    windows: [ROOMY],
+    claims: [],
+  }
   return { ...base, ...parts }
 }
 
@@ -164,7 +172,7 @@ describe('three processes that race', () => {
     const credentialId = await makeCredential(pool, accountId)
     const allowance = await makeAllowance(pool, accountId, 'month', 5n * USD)
     const hold = holdOf(USD / 10n, [allowance])
-    const call = { accountId, credentialId, operation: 'race', hold, tokens: 1, windows: [], claims: [] }
+    const call = { accountId, credentialId, operation: 'race', hold, tokens: 1, windows: [ROOMY], claims: [] }
     const race = await raceUnderWatch(accountId, team, shape, beginEach(call, 1_000))
     assert.deepEqual(race.tally, { begun: 50, allowance_spent: 950 })
     assert.deepEqual(await accountRow(accountId), { charged: 0n, held: 5n * USD, holds: 50 })
@@ -275,42 +283,48 @@ function checkRemaining(results: readonly Result[], requestLimit: number): void 
 describe('what goes into one batch', () => {
   const ONE_BATCH: Shape = { lanes: 1, batchLimit: 256 }
 
-  /** Begins them in one process in one turn; their outcomes in order. */
-  async function beginTogether(calls: readonly CallTemplate[]): Promise<string[]> {
-    const [results = []] = await team.race(ONE_BATCH, (place) => ({ kind: 'begin', calls: place === 0 ? calls : [] }))
-    assert.equal(statementsOf(results), 1, 'they were judged in one batch')
-    return results.map(({ judgement }) => judgement?.outcome ?? '')
+  const TRIES = 100
+
+  /**
+   * Begins them in one process in one turn; their outcomes in order. A lane does not wait for a turn that takes long, as it may on a busy machine: then there are two
+   * batches, and new ones are tried.
+   */
+  async function beginTogether(make: () => Promise<readonly CallTemplate[]>): Promise<string[]> {
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      const calls = await make()
+      const [results = []] = await team.race(ONE_BATCH, (place) => ({ kind: 'begin', calls: place === 0 ? calls : [] }))
+      if (statementsOf(results) === 1) return results.map(({ judgement }) => judgement?.outcome ?? '')
+    }
+    assert.fail('they were never judged in one batch')
   }
 
   it('is judged one by one: a refused large call does not shadow the small ones behind it', async () => {
-    const small = await makeCall(100n, 10n)
-    const large = { ...small, hold: holdOf(1_000n) }
-    const outcomes = await beginTogether([small, large, ...Array.from({ length: 12 }, () => small)])
+    let small = await makeCall(100n, 10n)
+    const outcomes = await beginTogether(async () => {
+      small = await makeCall(100n, 10n)
+      const large = { ...small, hold: holdOf(1_000n) }
+      return [small, large, ...Array.from({ length: 12 }, () => small)]
+    })
     const spent = 'money_spent'
     assert.deepEqual(outcomes, ['begun', spent, ...Array.from({ length: 9 }, () => 'begun'), spent, spent, spent])
     assert.deepEqual(await accountRow(small.accountId), { charged: 0n, held: 100n, holds: 10 })
   })
 
   it('is judged one by one for allowances and tokens too', async () => {
-    const budgeted = await makeCall(1_000n * USD, 10n)
-    const allowance = await makeAllowance(pool, budgeted.accountId, 'day', 100n)
-    const [small, large] = [10n, 101n].map((amount) => ({ ...budgeted, hold: holdOf(amount, [allowance]) }))
-    assert.ok(small && large)
-    assert.deepEqual(await beginTogether([large, small, large, small]), [
-      'allowance_spent',
-      'begun',
-      'allowance_spent',
-      'begun',
-    ])
+    const ofBudget = await beginTogether(async () => {
+      const budgeted = await makeCall(1_000n * USD, 10n)
+      const allowance = await makeAllowance(pool, budgeted.accountId, 'day', 100n)
+      const [small, large] = [10n, 101n].map((amount) => ({ ...budgeted, hold: holdOf(amount, [allowance]) }))
+      assert.ok(small && large)
+      return [large, small, large, small]
+    })
+    assert.deepEqual(ofBudget, ['allowance_spent', 'begun', 'allowance_spent', 'begun'])
     const window: Window = { group: 'all', seconds: 60, requestLimit: 100, tokenLimit: 50 }
-    const modest = await makeCall(1_000n, 1n, { windows: [window], tokens: 20 })
-    const greedy = { ...modest, tokens: 51 }
-    assert.deepEqual(await beginTogether([modest, greedy, modest, modest]), [
-      'begun',
-      'tokens_spent',
-      'begun',
-      'tokens_spent',
-    ])
+    const ofTokens = await beginTogether(async () => {
+      const modest = await makeCall(1_000n, 1n, { windows: [window], tokens: 20 })
+      return [modest, { ...modest, tokens: 51 }, modest, modest]
+    })
+    assert.deepEqual(ofTokens, ['begun', 'tokens_spent', 'begun', 'tokens_spent'])
   })
 })
 

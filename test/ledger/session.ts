@@ -5,11 +5,15 @@ import type { Call, Ending, Extension, Growth, Judgement, Settlement, Usage } fr
 import { NO_USAGE } from '../../server/src/calls/calls.ts'
 import { endBatch } from '../../server/src/calls/end-batch.ts'
 import { extendBatch } from '../../server/src/calls/extend-batch.ts'
+import { beginFitting, type UsualCall } from '../../server/src/calls/fast-begin.ts'
+import { endFitting } from '../../server/src/calls/fast-end.ts'
 import type { Statement } from '../../server/src/calls/query.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { createColumnTypes } from '../../server/src/storage/column-types.ts'
-import { ids, makeAccount, makeCredential, pg } from './world.ts'
+import { startupOptions } from '../../server/src/storage/connection.ts'
+import { MONEY_SETTINGS } from '../../server/src/storage/pools.ts'
+import { holdOf, ids, makeAccount, makeCredential, pg } from './world.ts'
 
 /**
  * One connection to PostgreSQL that runs the three statements by hand: a batch is what the test says it is, a transaction
@@ -17,6 +21,11 @@ import { ids, makeAccount, makeCredential, pg } from './world.ts'
  */
 export type Session = {
   readonly begin: (...calls: readonly Call[]) => Promise<Judgement[]>
+  /** Those that fit, by the statement for them; undefined for the others. */
+  readonly beginFitting: (...calls: readonly UsualCall[]) => Promise<readonly (Judgement | undefined)[]>
+  readonly endFitting: (
+    ...ends: readonly (readonly [UsualCall, Ending])[]
+  ) => Promise<readonly (Settlement | undefined)[]>
   readonly extend: (...extensions: readonly Extension[]) => Promise<Growth[]>
   readonly end: (...endings: readonly Ending[]) => Promise<Settlement[]>
   readonly query: (sql: string, values?: readonly unknown[]) => Promise<readonly Record<string, unknown>[]>
@@ -26,7 +35,11 @@ export type Session = {
 }
 
 export async function openSession(url: string): Promise<Session> {
-  const client = new pg.Client({ connectionString: url, types: createColumnTypes() })
+  const client = new pg.Client({
+    connectionString: url,
+    types: createColumnTypes(),
+    options: startupOptions(MONEY_SETTINGS),
+  })
   // The database may be dropped before the session is closed.
   client.on('error', () => {})
   await client.connect()
@@ -38,6 +51,17 @@ export async function openSession(url: string): Promise<Session> {
   const ownerId = ids.next()
   return {
     begin: (...calls) => beginBatch(run, ownerId, calls),
+    beginFitting: (...calls) => beginFitting(run, ownerId, calls),
+    endFitting: (...ends) =>
+      endFitting(
+        run,
+        ends.map(([call, ending]) => ({
+          ending,
+          call,
+          accountId: call.accountId,
+          credentialId: call.credentialId,
+        })),
+      ),
     extend: async (...extensions) => (await extendBatch(run, ownerId, extensions)).map(answered),
     end: async (...endings) => (await endBatch(run, endings)).map(answered),
     query,
@@ -121,7 +145,7 @@ export function callOf({ accountId, credentialId }: Party, asks: Asks = {}): Cal
     accountId,
     credentialId,
     operation,
-    hold: hold === null ? null : { amount: nanos(hold), terms: '{}', allowances },
+    hold: hold === null ? null : holdOf(hold, allowances),
     tokens,
     windows,
     claims,
@@ -180,7 +204,8 @@ export async function passTime(pool: pg.Pool, { credentialId }: Party, seconds: 
   for (const sql of [
     `update holds set begun_at = begun_at - make_interval(secs => $2), reserved_at = reserved_at - make_interval(secs => $2)
       where credential_id = $1`,
-    'update windows set started_at = started_at - make_interval(secs => $2) where credential_id = $1',
+    'update group_windows set started_at = started_at - make_interval(secs => $2) where credential_id = $1',
+    'update credentials set all_started_at = all_started_at - make_interval(secs => $2) where id = $1',
     'update claims set kept_until = kept_until - make_interval(secs => $2) where credential_id = $1',
   ])
     await pool.query(sql, [credentialId, seconds])

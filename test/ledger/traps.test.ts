@@ -280,14 +280,16 @@ async function turnOfTheDay(pool: pg.Pool, { accountId }: Party): Promise<void> 
     for (const sql of [
       "update charges set begun_at = begun_at - interval '1 day' where account_id = $1",
       "update holds set begun_at = begun_at - interval '1 day' where account_id = $1",
+      `update credentials set budget_starts_at = budget_starts_at - interval '1 day', budget_ends_at = budget_ends_at - interval '1 day',
+         all_started_at = all_started_at - interval '1 day' where account_id = $1`,
     ])
       await client.query(sql, [accountId])
     const { rows } = await client.query<{ starts_at: string }>(
-      'select starts_at::text from allowance_periods order by starts_at',
+      'select starts_at::text from kept_periods order by starts_at',
     )
     for (const { starts_at } of rows)
       await client.query(
-        "update allowance_periods set starts_at = starts_at - interval '1 day' where starts_at = $1::timestamptz",
+        "update kept_periods set starts_at = starts_at - interval '1 day' where starts_at = $1::timestamptz",
         [starts_at],
       )
     await client.query('commit')

@@ -47,6 +47,8 @@ export type Command =
   | { readonly do: 'win-dispute'; readonly which: number; readonly again: boolean }
   | { readonly do: 'reverse-charge'; readonly which: number; readonly most: number; readonly again: boolean }
   | { readonly do: 'forgive'; readonly which: number }
+  /** Puts the running period of an allowance into a credential's row. */
+  | { readonly do: 'meter'; readonly who: number; readonly which: number }
   | { readonly do: 'expire'; readonly afterSeconds: number }
   | { readonly do: 'die'; readonly owner: number }
   | { readonly do: 'live'; readonly owner: number }
@@ -136,7 +138,8 @@ const WEIGHTED: readonly (readonly [weight: number, arbitrary: fc.Arbitrary<Comm
       again: seldom,
     }),
   ],
-  [1, fc.record({ do: fc.constant('forgive'), which: some })],
+  [2, fc.record({ do: fc.constant('forgive'), which: some })],
+  [4, fc.record({ do: fc.constant('meter'), who: fc.nat(2), which: fc.nat(2) })],
   [6, fc.record({ do: fc.constant('expire'), afterSeconds: fc.constantFrom(0, 61, 3_601) })],
   [4, fc.record({ do: fc.constant('die'), owner })],
   [1, fc.record({ do: fc.constant('live'), owner })],

@@ -48,6 +48,8 @@ export async function run(world: World, command: Command): Promise<string | unde
       assert.equal(expired, credits.expire(model, nowUs()))
       return expired > 0 ? 'expired' : 'nothing expired'
     }
+    case 'meter':
+      return runMeter(world, command)
     case 'die':
     case 'live':
       return runLease(world, command)
@@ -230,6 +232,15 @@ async function runReverseCharge(
   assert.equal(given, credits.reverseCharge(model, reversalId, chargeId, most))
   if (repeated === undefined && given > 0n) givenBack.push({ id: reversalId, of: chargeId })
   return repeated ? 'charge given back before' : given > 0n ? 'charge given back' : 'nothing left to give back'
+}
+
+/** Where a period stands is nothing that anybody is told, or that is written otherwise. */
+async function runMeter({ pools, credentials, allowances }: World, { who, which }: Extract<Command, { do: 'meter' }>) {
+  const { rows } = await pools.rest.query<{ done: boolean }>(
+    'select meter_budget(credential => $1, allowance => $2) as done',
+    [at(credentials, who)?.id, at(allowances, which)],
+  )
+  return rows[0]?.done === true ? 'a budget stands with its credential' : 'a budget of somebody else does not'
 }
 
 async function runLease(

@@ -23,7 +23,7 @@ const session = await openSession(database.url)
 after(() => Promise.all([session.close(), pools.close()]))
 
 const REQUESTS = { group: 'requests', seconds: 60, requestLimit: 3, tokenLimit: null }
-const TOKENS = { group: 'tokens', seconds: 60, requestLimit: 100, tokenLimit: 100 }
+const TOKENS = { group: 'all', seconds: 60, requestLimit: 100, tokenLimit: 100 }
 
 async function begin(call: Call) {
   const [judgement] = await session.begin(call)
@@ -87,13 +87,13 @@ describe('the tokens of a window', () => {
     const { party, call } = await begunWith(50)
     const used = { inputTokens: 1, outputTokens: 2, cacheReadTokens: 4, cacheWriteTokens: 8 }
     await session.end(postOf(call, 1n, used))
-    assert.equal((await windowOf(pool, party, 'tokens'))?.tokens, 15n)
+    assert.equal((await windowOf(pool, party, 'all'))?.tokens, 15n)
   })
 
   it('are given back by a void', async () => {
     const { party, call } = await begunWith(50)
     await session.end(voidOf(call))
-    assert.equal((await windowOf(pool, party, 'tokens'))?.tokens, 0n)
+    assert.equal((await windowOf(pool, party, 'all'))?.tokens, 0n)
   })
 
   for (const [title, used] of [
@@ -105,7 +105,7 @@ describe('the tokens of a window', () => {
       await passTime(pool, party, 61)
       await begin(callOf(party, { tokens: 60, windows: [TOKENS] }))
       await session.end(postOf(call, 1n, { inputTokens: used }))
-      assert.equal((await windowOf(pool, party, 'tokens'))?.tokens, 60n)
+      assert.equal((await windowOf(pool, party, 'all'))?.tokens, 60n)
     })
   }
 
@@ -114,7 +114,7 @@ describe('the tokens of a window', () => {
     const other = callOf(party, { tokens: 40, windows: [TOKENS] })
     await begin(other)
     await session.end(postOf(call, 1n, { inputTokens: 60 }), postOf(other, 1n, { inputTokens: 10 }))
-    assert.equal((await windowOf(pool, party, 'tokens'))?.tokens, 70n)
+    assert.equal((await windowOf(pool, party, 'all'))?.tokens, 70n)
   })
 })
 
@@ -152,10 +152,10 @@ describe('what is left when a call has ended', () => {
     const [call, other] = all
     assert.ok(call !== undefined && other !== undefined)
     assert.equal((await rates(ended(call, 130)))[0]?.tokens?.left, 0)
-    assert.equal((await windowOf(pool, party, 'tokens'))?.tokens, 160n)
+    assert.equal((await windowOf(pool, party, 'all'))?.tokens, 160n)
     assert.equal((await begin(callOf(party, { tokens: 1, windows: [TOKENS] }))).outcome, 'tokens_spent')
     assert.equal((await rates(ended(other, 0)))[0]?.tokens?.left, 0)
-    assert.equal((await windowOf(pool, party, 'tokens'))?.tokens, 130n)
+    assert.equal((await windowOf(pool, party, 'all'))?.tokens, 130n)
   })
 
   it('is told to every call of a batch as it is after the batch, to each by its own windows, and to none that does not ask', async () => {
@@ -174,7 +174,7 @@ describe('what is left when a call has ended', () => {
       told.map((one) => one?.requests?.left ?? null),
       [97, null, 4, 97],
     )
-    assert.equal((await windowOf(pool, party, 'tokens'))?.tokens, 25n)
+    assert.equal((await windowOf(pool, party, 'all'))?.tokens, 25n)
   })
 
   it('is told of the tightest window, those that count no tokens included', async () => {
@@ -199,7 +199,7 @@ describe('what is left when a call has ended', () => {
       const [left] = await rates(ended(call, 5), ...neighbours)
       assert.deepEqual(left?.tokens, next.rates.tokens)
       assert.deepEqual(left?.requests, next.rates.requests)
-      assert.equal((await windowOf(pool, party, 'tokens'))?.tokens, 60n)
+      assert.equal((await windowOf(pool, party, 'all'))?.tokens, 60n)
     })
 
     it(`is everything where the window is over and none has begun (${title})`, async () => {
@@ -245,13 +245,13 @@ describe('a call that is refused', () => {
     const state = async () => ({
       money: await moneyOf(pool, party),
       allowance: await periodsOf(pool, allowance),
-      tokens: (await windowOf(pool, party, 'tokens'))?.tokens,
+      tokens: (await windowOf(pool, party, 'all'))?.tokens,
       claims: (await pool.query('select key from claims where credential_id = $1', [party.credentialId])).rowCount,
       holds: (await pool.query('select id from holds where account_id = $1', [party.accountId])).rowCount,
     })
     const requests = async () => [
       (await windowOf(pool, party, 'requests'))?.requests,
-      (await windowOf(pool, party, 'tokens'))?.requests,
+      (await windowOf(pool, party, 'all'))?.requests,
     ]
     return { party, asks, state, requests }
   }

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { PATIENCE_MS } from '../../harness/until.ts'
 import { type Calls, createCalls } from '../../server/src/calls/calls.ts'
+import { createFastPath, judgedPath } from '../../server/src/calls/fast-path.ts'
 import { createMoneyQuery } from '../../server/src/calls/money-query.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds, type Id } from '../../server/src/kernel/ids.ts'
@@ -19,6 +20,8 @@ type Options = {
   readonly moneyQueryTimeoutMs?: number
   readonly connectTimeoutMs?: number
   readonly batchLimit?: number
+  /** As a gateway has it: by one statement what fits, and the rest judged. Without it all is judged. */
+  readonly fast?: boolean
 }
 
 /** The module under test over pools of its own, as one gateway process has it, but with patience where a test names no deadline. */
@@ -26,7 +29,7 @@ export function connect(
   url: string,
   options: Options = {},
 ): { readonly pools: Pools; readonly calls: Calls; readonly ownerId: Id } {
-  const { moneyQueryTimeoutMs = PATIENCE_MS, connectTimeoutMs = PATIENCE_MS, ...rest } = options
+  const { moneyQueryTimeoutMs = PATIENCE_MS, connectTimeoutMs = PATIENCE_MS, fast = false, ...rest } = options
   const timeouts = { moneyQueryTimeoutMs, connectTimeoutMs, restStatementTimeoutMs: PATIENCE_MS }
   const pools = createPools({ url: new Secret(url), log: silentLog, ...timeouts })
   const ownerId = ids.next()
@@ -35,6 +38,7 @@ export function connect(
     ownerId,
     clock: systemClock,
     log: silentLog,
+    path: fast ? createFastPath({ clock: systemClock, log: silentLog }) : judgedPath,
     beginDeadlineMs: PATIENCE_MS,
     endDeadlineMs: PATIENCE_MS,
     ...rest,
@@ -70,9 +74,12 @@ export async function makeAllowance(pool: pg.Pool, accountId: Id, period: Period
 export function holdOf(
   amount: bigint,
   allowances: readonly Id[] = [],
-): { amount: Nanos; terms: string; allowances: readonly Id[] } {
-  return { amount: nanos(amount), terms: '{}', allowances }
+): { amount: Nanos; terms: string; allowances: readonly Id[]; own?: Id | undefined } {
+  return { amount: nanos(amount), terms: '{}', allowances, ...(allowances.length === 1 && { own: allowances[0] }) }
 }
+
+/** A window that nobody fills, such as every call of a gateway has. */
+export const ROOMY = { group: 'all', seconds: 60, requestLimit: 1_000_000_000, tokenLimit: 2 ** 40 }
 
 export { pg }
 

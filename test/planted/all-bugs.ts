@@ -8,6 +8,7 @@ import { bugsOfBudgets } from './bugs-of-budgets.ts'
 import { bugsOfCorrections } from './bugs-of-corrections.ts'
 import { bugsOfDeaths } from './bugs-of-deaths.ts'
 import { bugsOfEnd } from './bugs-of-end.ts'
+import { bugsOfFastPath } from './bugs-of-fast-path.ts'
 import { type BugOfFaults, bugsOfFaultsByInsiders } from './bugs-of-faults.ts'
 import { bugsOfFaultsByTheBlind } from './bugs-of-faults-blind.ts'
 import { bugsOfGrowth } from './bugs-of-growth.ts'
@@ -20,6 +21,7 @@ import { type Planted, type PlantedBug, patched } from './planted-bug.ts'
 export const SETS: Readonly<Record<string, readonly PlantedBug[]>> = {
   'of begin and end': [...bugsOfBegin, ...bugsOfEnd],
   'of deaths, debts, reversals and reports': [...bugsOfDeaths, ...bugsOfCorrections],
+  'of the statements for calls that fit': bugsOfFastPath,
 }
 
 /** Those that tests have to notice. */

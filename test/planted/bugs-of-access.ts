@@ -12,7 +12,11 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     promise: 'Only the whole right key gets in.',
     author: 'insider',
     edits: [
-      { file: 'server/src/identity/identify.ts', find: 'right.get(printOf(given)) && ', replace: '' },
+      {
+        file: 'server/src/identity/identify.ts',
+        find: 'remembered && sourceOf(remembered).peek(remembered, face)',
+        replace: 'sourceOf(given).peek(given, face)',
+      },
       {
         file: KEY_SOURCE,
         find: 'key !== undefined && matches(given, key, time.nowMs())',
@@ -71,21 +75,6 @@ export const bugsOfAccess: readonly PlantedBug[] = [
         find: 'after: { overlapSeconds }',
         replace: 'after: { overlapSeconds, secret: secret.reveal().slice(44) }',
       },
-    ],
-    caughtBy: [{ file: NOWHERE }],
-  },
-  {
-    id: 'key-sent-to-postgres',
-    title: 'PostgreSQL is sent the key to hash, which its own log then has',
-    promise: 'A key never appears in a log line.',
-    author: 'insider',
-    edits: [
-      {
-        file: KEYS,
-        find: 'values ($1, $2, $3, $4, $5, $6,',
-        replace: "values ($1, $2, $3, sha256(convert_to($4, 'utf8')), $5, $6,",
-      },
-      { file: KEYS, find: 'workspaceId, name, hashOf(secret)', replace: 'workspaceId, name, secret.reveal()' },
     ],
     caughtBy: [{ file: NOWHERE }],
   },

@@ -134,24 +134,6 @@ export const bugsOfBegin: readonly PlantedBug[] = [
     ],
   },
   {
-    id: 'refused-call-shadows',
-    title: 'a call that is refused for want of money takes its amount from what the calls behind it are judged by',
-    promise: 'A refused large call does not shadow the small ones behind it in its batch.',
-    author: 'insider',
-    edits: [
-      {
-        file: BEGIN,
-        find: "outcome := 'money_spent';",
-        replace: `outcome := 'money_spent';
-          account_free[account] := account_free[account] - call_amounts[i];
-          free_before[account] := free_before[account] - call_amounts[i];`,
-      },
-    ],
-    caughtBy: [
-      { file: 'test/ledger/batches.test.ts', title: 'are not shadowed by a large one that is refused: by money' },
-    ],
-  },
-  {
     id: 'open-call-key-expires',
     title:
       'a key expires its time after it was claimed, though its call is still open; END extends or frees what its set has',
@@ -190,7 +172,13 @@ export const bugsOfBegin: readonly PlantedBug[] = [
     title: 'a batch of several credentials does not count the calls that have a place among those at once',
     promise: 'No key has more calls at once than its limit.',
     author: 'insider',
-    edits: [{ file: BEGIN, find: 'select row.members + places.members from', replace: 'select row.members from' }],
+    edits: [
+      {
+        file: BEGIN,
+        find: 'then coalesce((select calls_at_once from credentials where id = set_credentials[place]), 0)',
+        replace: 'then 0',
+      },
+    ],
     caughtBy: [{ file: 'test/ledger/claims.test.ts', title: 'is each credential’s own in a batch of several' }],
   },
   {

@@ -19,8 +19,8 @@ export const bugsOfBudgets: readonly PlantedBug[] = [
     edits: [
       {
         file: BEGIN,
-        find: 'allowance_before[place] - allowance_free[place]',
-        replace: `(select sum(call_amounts[one]) from unnest(held_calls) one
+        find: 'allowance_amounts[place], allowance_before[place] - allowance_free[place]',
+        replace: `allowance_amounts[place], (select sum(call_amounts[one]) from unnest(held_calls) one
         where item.id = any (call_allowances[one]::uuid[]) group by call_credentials[one] limit 1)`,
       },
     ],
@@ -68,20 +68,6 @@ export const bugsOfBudgets: readonly PlantedBug[] = [
       },
     ],
     caughtBy: [{ file: BUDGETS_TEST, title: 'is refused with 400 where its tags are wrong' }],
-  },
-  {
-    id: 'tag-budget-forgotten-when-tags-are-several',
-    title: 'only the first tag of a call is looked at',
-    promise: CEILING,
-    author: 'insider',
-    edits: [
-      {
-        file: 'server/src/gateway/ceilings.ts',
-        find: 'ceilingsOfCall(budgetsOfCalls, { tags,',
-        replace: 'ceilingsOfCall(budgetsOfCalls, { tags: tags.slice(0, 1),',
-      },
-    ],
-    caughtBy: [{ file: BUDGETS_TEST, title: 'of a tag is one ceiling' }],
   },
   {
     id: 'budget-beside-an-old-process',

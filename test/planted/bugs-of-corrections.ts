@@ -10,21 +10,6 @@ const VERBS = { file: 'test/ledger/verbs.test.ts', title: 'agrees on every answe
 /** Of debts, reversals, promotional credit, and of what reports say afterwards. */
 export const bugsOfCorrections: readonly PlantedBug[] = [
   {
-    id: 'debt-ignored-by-a-credit',
-    title: 'a credit pays no debt, and the table no longer refuses an account that has money beside its debt',
-    promise: 'Whatever adds money to an account in debt pays the debt first.',
-    author: 'insider',
-    edits: [
-      {
-        file: storedFunction('change_account'),
-        find: 'paid := least(before.debt + new_debt, free);',
-        replace: 'paid := case when credit > 0 then 0 else least(before.debt + new_debt, free) end;',
-      },
-    ],
-    sql: 'alter table accounts drop constraint debt_is_paid_first;',
-    caughtBy: [{ file: 'test/ledger/debt.test.ts', title: 'pays its debt first with a credit' }],
-  },
-  {
     id: 'debt-paid-by-all-that-was-held',
     title:
       'an ending pays debt with all that the call held, not with what it frees (the table’s own check then fails the batch)',
@@ -119,8 +104,8 @@ export const bugsOfCorrections: readonly PlantedBug[] = [
       { file: REVERSE_CHARGE, find: 'row.charged - given', replace: 'greatest(0, row.charged - given)' },
       {
         file: REVERSE_CHARGE,
-        find: 'period_start(allowance.period, charge.begun_at)',
-        replace: 'period_start(allowance.period, at)',
+        find: 'row.starts_at = period_start(allowance.period, charge.begun_at)',
+        replace: 'row.starts_at = period_start(allowance.period, at)',
       },
     ],
     caughtBy: [{ file: 'test/ledger/periods.test.ts', title: 'by the day gets back what a void releases' }],

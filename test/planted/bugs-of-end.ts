@@ -1,5 +1,5 @@
 import type { PlantedBug } from './planted-bug.ts'
-import { CHANGED_WITHOUT_A_HOLD, END } from './statements.ts'
+import { CHANGED_WITHOUT_A_HOLD, END, SETTLE } from './statements.ts'
 
 /** Of how calls are charged and what they held is released. */
 export const bugsOfEnd: readonly PlantedBug[] = [
@@ -81,14 +81,14 @@ export const bugsOfEnd: readonly PlantedBug[] = [
     edits: [
       {
         file: END,
-        find: 'row.charged + call_charges[1]',
-        replace: 'row.charged + case when call_forgiven[1] then 0 else coalesce(call_amounts[1], 0) end',
+        find: 'array[own.amount], array[call_charges[1]]',
+        replace: 'array[own.amount], array[case when call_forgiven[1] then 0 else coalesce(call_amounts[1], 0) end]',
       },
       {
         file: END,
-        find: 'sum(call_charges[hold.ordinality])',
+        find: 'array_agg(call_charges[hold.ordinality])',
         replace:
-          'sum(case when call_forgiven[hold.ordinality] then 0 else coalesce(call_amounts[hold.ordinality], 0) end)',
+          'array_agg(case when call_forgiven[hold.ordinality] then 0 else coalesce(call_amounts[hold.ordinality], 0) end)',
       },
     ],
     caughtBy: [{ file: 'test/ledger/overrun.test.ts', title: 'what an upstream used beyond the hold' }],
@@ -99,7 +99,9 @@ export const bugsOfEnd: readonly PlantedBug[] = [
     promise: 'Tokens are corrected only if the window that admitted them still stands.',
     author: 'blind',
     edits: [
+      { file: END, find: 'row.all_started_at <= coalesce(own.reserved_at, own.begun_at)', replace: 'true' },
       { file: END, find: 'row.started_at <= coalesce(own.reserved_at, own.begun_at)', replace: 'true' },
+      { file: END, find: 'and standing.started_at <= coalesce(hold.reserved_at, hold.begun_at)', replace: '' },
       { file: END, find: 'standing.started_at <= coalesce(hold.reserved_at, hold.begun_at)', replace: 'true' },
     ],
     caughtBy: [
@@ -114,14 +116,16 @@ export const bugsOfEnd: readonly PlantedBug[] = [
     author: 'blind',
     edits: [
       {
-        file: END,
-        find: 'starts_at <= own.begun_at',
-        replace: 'starts_at = period_start((select period from allowances where id = allowance), at)',
+        file: SETTLE,
+        find: 'allowance_id = ids[1] and starts_at <= begun[1]',
+        replace:
+          'allowance_id = ids[1] and starts_at = period_start((select period from allowances where id = ids[1]), clock_timestamp())',
       },
       {
-        file: END,
-        find: 'starts_at <= hold.begun_at',
-        replace: 'starts_at = period_start((select period from allowances where id = one.id), at)',
+        file: SETTLE,
+        find: 'allowance_id = part.id and starts_at <= part.begun_at',
+        replace:
+          'allowance_id = part.id and starts_at = period_start((select period from allowances where id = part.id), clock_timestamp())',
       },
     ],
     caughtBy: [

@@ -1,5 +1,5 @@
 import type { BugOfFaults } from './bugs-of-faults.ts'
-import { BEFORE_THE_LOCK, END, storedFunction } from './statements.ts'
+import { BEFORE_THE_LOCK, END, SETTLE, storedFunction } from './statements.ts'
 
 const CALLS = 'server/src/calls/calls.ts'
 const ORPHANS = 'server/src/calls/orphans.ts'
@@ -9,7 +9,8 @@ const SWEEP = storedFunction('sweep_orphans')
 
 /** Without these PostgreSQL itself would refuse what the bug does, and callers would be told of a mistake instead. */
 const WITHOUT_CONSTRAINTS = `alter table accounts drop constraint no_overspend, drop constraint debt_is_paid_first;
-alter table allowance_periods drop constraint no_overspend;
+alter table kept_periods drop constraint no_overspend;
+alter table credentials drop constraint no_overspend;
 `
 
 /** A gateway sleeps past its lease once, or PostgreSQL for longer than a begin may take; the rest only fills up. */
@@ -49,8 +50,10 @@ create table released_holds (like holds);
 create function hold_again(hold holds, sign integer) returns void
 language sql volatile as $$
   update accounts row set held = row.held + sign * hold.amount where row.id = hold.account_id;
-  update allowance_periods row set held = row.held + sign * hold.amount from allowances a
-  where a.id = any (hold.allowances) and row.allowance_id = a.id and row.starts_at = period_start(a.period, hold.begun_at)
+  update kept_periods row set held = row.held + sign * hold.amount from allowances a
+  where a.id = any (hold.allowances) and row.allowance_id = a.id and row.starts_at = period_start(a.period, hold.begun_at);
+  update credentials row set budget_held = row.budget_held + sign * hold.amount from allowances a
+  where a.id = any (hold.allowances) and row.budget_id = a.id and row.budget_starts_at = period_start(a.period, hold.begun_at)
 $$;
 
 create function release_hold(call_id uuid, account uuid) returns void
@@ -165,7 +168,7 @@ $$;
       where before_outcomes[i] is not null group by 1
     ) ended
     where row.id = ended.account_id and row.debt = 0;
-    update allowance_periods row set held = greatest(0, row.held - ended.held)
+    update kept_periods row set held = greatest(0, row.held - ended.held)
     from (
       select one.id, sum(c.held) as held from unnest(call_ids) with ordinality item (id, i) join charges c using (id)
       cross join unnest(c.allowances) one (id)
@@ -181,8 +184,8 @@ $$;
         find: 'row.held - account_release[place]',
         replace: 'greatest(0, row.held - account_release[place])',
       },
-      { file: END, find: 'row.held - own.amount', replace: 'greatest(0, row.held - own.amount)' },
-      { file: END, find: 'row.held - change.held', replace: 'greatest(0, row.held - change.held)' },
+      { file: SETTLE, find: 'row.held - released[1]', replace: 'greatest(0, row.held - released[1])' },
+      { file: SETTLE, find: 'row.held - change.held', replace: 'greatest(0, row.held - change.held)' },
     ],
     caughtBy: { invariants: ['money is conserved'], kinds: ['cut database'], seconds: 20 },
   },

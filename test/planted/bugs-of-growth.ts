@@ -37,7 +37,7 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
         replace: 'before.amount, item.amount), case when one = own.allowances[1] then more else 0 end',
       },
     ],
-    sql: 'alter table allowance_periods drop constraint allowance_periods_held_check, drop constraint no_overspend;',
+    sql: 'alter table kept_periods drop constraint allowance_periods_held_check, drop constraint no_overspend;',
     caughtBy: [{ file: 'test/budgets/growing.test.ts', title: 'ends where the budget of its tag does' }],
   },
   {
@@ -55,14 +55,6 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
     caughtBy: [{ file: CASES, title: 'is judged in the order of arrival' }],
   },
   {
-    id: 'growth-not-in-the-hold',
-    title: 'an extension raises what the account holds and not the hold, so that its end releases too little',
-    promise: 'Every way in which a call can end leaves nothing held.',
-    author: 'insider',
-    edits: [{ file: EXTEND, find: 'update holds set amount = own.amount,', replace: 'update holds set' }],
-    caughtBy: [{ file: CASES, title: 'raises what a call holds to a total' }],
-  },
-  {
     id: 'orphans-grow',
     title: 'a call that is taken for an orphan can still be extended by its process',
     promise: 'A call that nobody is known to run grows no more.',
@@ -76,7 +68,13 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
       'the end of a call gives back what it had reserved in windows that are over, of what others have in this one',
     promise: 'What is given back is what the call has reserved there.',
     author: 'insider',
-    edits: [{ file: END, find: '+ greatest(0, call_input_tokens[1]', replace: '+ (call_input_tokens[1]' }],
+    edits: [
+      {
+        file: END,
+        find: 'difference := greatest(0, call_input_tokens[1]',
+        replace: 'difference := (call_input_tokens[1]',
+      },
+    ],
     caughtBy: [{ file: CASES, title: 'are given back without those of others' }],
   },
   {
@@ -92,14 +90,6 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
       },
     ],
     caughtBy: [{ file: UNANSWERED, title: 'counts as not granted' }],
-  },
-  {
-    id: 'growth-passes-all',
-    title: 'text passes whether it is held for or not',
-    promise: 'No stream goes beyond its hold.',
-    author: 'insider',
-    edits: [{ file: GROWTH, find: 'Math.max(0, covered - unseen) * counted.tokenBytes', replace: '1e9' }],
-    caughtBy: [{ file: UNIT, title: 'before half of the last slice is left' }],
   },
   {
     id: 'growth-too-late',
@@ -141,35 +131,5 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
       { file: GROWTH, find: "if (counted.by === 'text') look()", replace: 'look()' },
     ],
     caughtBy: [{ file: UNIT, title: 'also before anything has come' }],
-  },
-  {
-    id: 'growth-without-patience',
-    title: 'a stream is cut at the first refusal, though others are about to settle',
-    promise: 'It waits for two seconds while others settle.',
-    author: 'blind',
-    edits: [{ file: GROWTH, find: 'short.isFinal || leftMs() <= 0', replace: 'short.isFinal || latest' }],
-    caughtBy: [{ file: UNIT, title: 'goes on where others settle while it waits' }],
-  },
-  {
-    id: 'growth-ends-with-an-open-block',
-    title: 'a message that is cut ends without the end of its block',
-    promise: 'It ends as it would at its output limit.',
-    author: 'blind',
-    edits: [{ file: 'server/src/protocols/anthropic-end.ts', find: '...[...open].map(', replace: '...[].map(' }],
-    caughtBy: [{ file: 'server/src/protocols/limit-end.test.ts', title: 'ends the open block of a message' }],
-  },
-  {
-    id: 'growth-told-where-there-is-none',
-    title: 'the header says that a hold grows where it is held in full',
-    promise: 'An answer whose hold grows says so, and no other.',
-    author: 'blind',
-    edits: [
-      {
-        file: 'server/src/gateway/pipeline.ts',
-        find: 'if (growth !== undefined) Object.assign(told, {',
-        replace: 'Object.assign(told, {',
-      },
-    ],
-    caughtBy: [{ file: OVER_HTTP, title: 'where the request or its key says so' }],
   },
 ]

@@ -6,6 +6,7 @@ export function storedFunction(name: string): string {
 export const BEGIN = storedFunction('begin_attributed_calls')
 export const EXTEND = storedFunction('extend_calls')
 export const END = storedFunction('end_attributed_calls')
+export const SETTLE = storedFunction('settle_allowances')
 
 /** The comment before the accounts of a batch are locked, in each of the three. */
 export const BEFORE_THE_LOCK = '-- Who waits for a lock is given the row as it is then'

@@ -47,8 +47,8 @@ const LOSSES_KEPT_DAYS = 30
 const REFUSALS_KEPT_DAYS = 30
 /** So that one attempt may fail, and another be late, while the snapshot before is still fresh. */
 const SALES_IN_TIME = 5
-/** What is not added up yet, every report reads. */
-const ADD_UP_MS = 500
+/** What is not added up yet, every report reads. What a key has called meanwhile is added to each of its sums at once, so that PostgreSQL has less to do the longer this is. */
+const ADD_UP_MS = 10 * SECOND_MS
 const OUTBOX_KEPT = { deliveredDays: 7, deadDays: 90 }
 
 /** Tells people of mandates and budgets that are used up, or nearly, and of a balance that is low. */
@@ -165,7 +165,7 @@ export function createLossChore({ look, clock, log }: LossChoreParts): Chore {
 
 type UsageChoreParts = Pick<ChoreParts, 'clock' | 'log'> & { readonly pools: Pick<Pools, 'rest'> }
 
-const ADD_UP_WITHOUT_WORKER_MS = 5 * SECOND_MS
+const ADD_UP_WITHOUT_WORKER_MS = 20 * SECOND_MS
 
 /** And it adds up usage from time to time, so that reports stay quick while no worker runs. */
 export function createUsageChore({ pools, clock, log }: UsageChoreParts): Chore {

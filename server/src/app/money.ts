@@ -1,4 +1,5 @@
 import { createCalls } from '../calls/calls.ts'
+import { createFastPath } from '../calls/fast-path.ts'
 import { createMoneyQuery } from '../calls/money-query.ts'
 import { createOwnership } from '../calls/ownership.ts'
 import { createBegin, createRequireUnspent } from '../gateway/begin.ts'
@@ -10,7 +11,13 @@ import type { Ground } from './ground.ts'
 /** BEGIN and END, and whose calls are open between them. */
 export function createMoney({ pools, feed, clock, time, log }: Ground) {
   const ownerId = createIds({ clock }).next()
-  const calls = createCalls({ query: createMoneyQuery(pools.money), ownerId, clock, log })
+  const calls = createCalls({
+    query: createMoneyQuery(pools.money),
+    ownerId,
+    clock,
+    log,
+    path: createFastPath({ clock, log }),
+  })
   const spent = createSpentWindows({ time })
   feed.subscribe('key', { changed: spent.forget, reset: spent.forgetAll })
   return {

@@ -103,7 +103,7 @@ function encode(calls: readonly Call[]): Column[] {
 }
 
 /** Empty of a batch in which nothing of it is known. */
-function attributionColumns(calls: readonly Call[]): Column[] {
+export function attributionColumns(calls: readonly Call[]): Column[] {
   const some = calls.some(({ attribution }) => attribution !== undefined) ? calls : []
   return [
     ['call_models', 'text[]', some.map(({ attribution }) => attribution?.model ?? null)],

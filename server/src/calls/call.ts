@@ -57,6 +57,8 @@ export type Hold = {
   /** The resolved prices, as text that settlement will read. */
   readonly terms: string
   readonly allowances: readonly Id[]
+  /** That of them which is the credential's own budget: nobody else spends it. */
+  readonly own?: Id | undefined
 }
 
 /** A place in a set of at most `limit`: an idempotency key, a quote's single use, a slot. */

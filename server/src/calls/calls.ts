@@ -3,10 +3,9 @@ import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { ZERO } from '../kernel/money.ts'
 import type { Log } from '../telemetry/log.ts'
-import { beginBatch } from './begin-batch.ts'
 import type { Call, Ending, Extension, Growth, HandOver, Judgement, Settlement } from './call.ts'
-import { endBatch } from './end-batch.ts'
 import { extendBatch } from './extend-batch.ts'
+import { judgedPath, type Path } from './fast-path.ts'
 import { createHandOver, createPatientQuery } from './hand-over.ts'
 import { createLane } from './lane.ts'
 import { Contended, Unanswered } from './money-query.ts'
@@ -60,6 +59,8 @@ type Parts = {
   readonly ownerId: Id
   readonly clock: Clock
   readonly log: Log
+  /** By the judging functions alone, where it is left out. */
+  readonly path?: Path
   readonly beginDeadlineMs?: number
   readonly extendDeadlineMs?: number
   readonly endDeadlineMs?: number
@@ -90,7 +91,7 @@ const ALLOWANCES_LIMIT = 8
 const NO_LIMIT = Number.POSITIVE_INFINITY
 
 export function createCalls(parts: Parts): Calls {
-  const { query, ownerId, clock, log } = parts
+  const { query, ownerId, clock, log, path = judgedPath } = parts
   const { beginDeadlineMs = 5_000, extendDeadlineMs = 5_000, endDeadlineMs = 10_000 } = parts
   const { batchLimit = 256, queueLimit = 20_000 } = parts
   const shared = {
@@ -110,9 +111,9 @@ export function createCalls(parts: Parts): Calls {
     mayRepeat: ({ hold }) => hold !== null,
     // A refusal must not be followed by the hold of an earlier sending that arrives late.
     answeredLate: (call, judgement) => {
-      if (judgement?.outcome !== 'begun') settleInBackground(voidOf(call))
+      if (call.hold !== null && judgement?.outcome !== 'begun') settleInBackground(voidOf(call))
     },
-    execute: (calls) => beginBatch(query, ownerId, calls),
+    execute: (calls) => path.begin(query, ownerId, calls),
   })
   const extensions = createLane<Extension, Growth>({
     ...shared,
@@ -127,7 +128,7 @@ export function createCalls(parts: Parts): Calls {
     queueLimit: NO_LIMIT,
     idOf: ({ id }) => id,
     mayRepeat: () => true,
-    execute: (items) => endBatch(query, items),
+    execute: (items) => path.end(query, items),
   })
   const open = new OpenCalls()
   const background = new Map<Id, Promise<void>>()

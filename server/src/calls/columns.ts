@@ -178,6 +178,48 @@ export function arrayText(values: readonly string[]): string {
   return `${text}}`
 }
 
+/** Items by what they belong to, in the order of its ids, in which everybody locks: the place of each is counted from 1. */
+export type Groups<T> = {
+  readonly ids: readonly Id[]
+  readonly groups: readonly Group<T>[]
+  readonly placeOf: (id: Id) => number
+}
+type Group<T> = readonly [T, ...T[]]
+type Entries<T> = readonly (readonly [Id, Group<T>])[]
+
+export function groupBy<T>(items: readonly T[], idOf: (item: T) => Id): Groups<T> {
+  return groupsOf(entriesOf(items, idOf))
+}
+
+/** Those that nothing else of the batch belongs with, in the order of the ids, and the others. */
+export function partAlone<T>(items: readonly T[], idOf: (item: T) => Id) {
+  const entries = entriesOf(items, idOf)
+  return {
+    alone: entries.flatMap(([, own]) => (own.length === 1 ? own : [])),
+    others: groupsOf(entries.filter(([, own]) => own.length > 1)),
+  }
+}
+
+function entriesOf<T>(items: readonly T[], idOf: (item: T) => Id): Entries<T> {
+  const byId = new Map<Id, [T, ...T[]]>()
+  for (const item of items) {
+    const id = idOf(item)
+    const own = byId.get(id)
+    if (own === undefined) byId.set(id, [item])
+    else own.push(item)
+  }
+  return byId.size === 1 ? [...byId] : [...byId].sort(([one], [other]) => (one < other ? -1 : 1))
+}
+
+function groupsOf<T>(entries: Entries<T>): Groups<T> {
+  const places = new Map(entries.map(([id], at) => [id, at + 1]))
+  return {
+    ids: entries.map(([id]) => id),
+    groups: entries.map(([, own]) => own),
+    placeOf: (id) => places.get(id) ?? 0,
+  }
+}
+
 /** The UTC days that the ids carry, each once, counted from 2000 as PostgreSQL does: a charge is kept under the day of its id. */
 export function daysOf(items: readonly { readonly id: Id }[]): readonly number[] {
   const days = new Set(items.map(({ id }) => Math.floor(idTimeMs(id) / DAY_MS)))

@@ -1,8 +1,8 @@
 import type { Clock } from '../kernel/clock.ts'
 
 /**
- * Turns concurrent items into batches, one batch in flight at a time. There is no timer that a batch waits for: while one
- * is in flight, the next collects. An item whose outcome is unknown, because the connection died or did not answer, is
+ * Turns concurrent items into batches, one batch in flight at a time: while one is in flight, the next collects, and after one of
+ * several it collects for a moment longer. An item whose outcome is unknown, because the connection died or did not answer, is
  * sent again under its id until its deadline.
  */
 export type Lane<Item, Result> = {
@@ -30,7 +30,7 @@ type Parts<Item, Result> = {
   readonly execute: (items: readonly Item[]) => Promise<readonly (Result | Error)[]>
   /** Whether the outcome of a failed batch is unknown, or it was certainly not carried out and may work later. */
   readonly isTransient: (error: unknown) => boolean
-  /** Whether the batch failed because some account in it is locked by somebody else. */
+  /** Whether the batch failed because some account in it is locked by somebody else. All of it may be sent again. */
   readonly isContended: (error: unknown) => boolean
   readonly accountOf: (item: Item) => string
   /**
@@ -65,6 +65,7 @@ type Queue<Item, Result> = Lane<Item, Result> & { readonly enqueue: (entry: Entr
 /** With `done` it is the lane of one account that was set aside, and says when it has nothing left to do. */
 function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void): Queue<Item, Result> {
   const { clock, idOf, batchLimit, queueLimit, execute, isTransient } = parts
+  const enough = Math.min(MANY, batchLimit)
   let waiting: Entry<Item, Result>[] = []
   let inFlight: readonly Entry<Item, Result>[] = []
   let running = false
@@ -133,8 +134,11 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
   async function run(): Promise<void> {
     failures = 0
     tookMs = UNKNOWN_PACE
+    let before = 0
     for (;;) {
+      if (before >= SEVERAL && waiting.length > 0 && waiting.length < enough) await clock.sleep(LINGER_MS)
       const batch = takeBatch()
+      before = batch.length
       if (batch.length === 0) break
       inFlight = batch
       const startedMs = clock.monotonicMs()
@@ -185,7 +189,8 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
       return []
     } catch (error) {
       if (parts.isContended(error)) {
-        // Nothing was carried out, so everything may be sent again.
+        // What waited for the account was not carried out. What went beside it may have been, and says so when it is sent again.
+        for (const entry of batch) entry.unanswered = true
         if (done !== undefined) return batch
         setAside(batch)
         setAsideWaiting()
@@ -261,6 +266,13 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
 }
 
 const TICK_MS = 25
+/**
+ * PostgreSQL and the gateway both take less for one batch than for two of half its size, so that callers wait for less where many call. Who calls alone waits for
+ * nobody, and nor does a batch that is large already.
+ */
+const LINGER_MS = 3
+const SEVERAL = 3
+const MANY = 100
 /** By guess, until there have been two. */
 const UNKNOWN_PACE: readonly [number, number] = [100, 100]
 /** A turn has no end while a thousand sockets have something to read: PostgreSQL is not kept waiting for it. */

@@ -85,6 +85,23 @@ function parametersOf(places: Places): Parameters {
   }
 }
 
+/** A value of a statement that is no array: whose batch it is. */
+type Single = readonly [name: string, type: 'uuid', value: Id]
+
+/** A statement of its own, which names its parameters: they are always the same. */
+export function createStatement(name: string, textWith: (of: (parameter: string) => string) => string) {
+  let text: string | undefined
+  return (parameters: readonly (Column | Single)[]): Statement => {
+    text ??= textWith(parametersOf(placesOf([parameters])[0] ?? NO_PLACES).of)
+    const values = parameters.map((one) => (isSingle(one) ? one[2] : encodeArray(one[1], one[2])))
+    return { name, text, values }
+  }
+}
+
+function isSingle(parameter: Column | Single): parameter is Single {
+  return parameter[1] === 'uuid'
+}
+
 /** A row of PostgreSQL is input from outside: what is not of the type that the function promises is a defect. */
 export class Row {
   readonly #columns: readonly unknown[]

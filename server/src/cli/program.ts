@@ -77,8 +77,8 @@ async function applyMigrations(config: Config): Promise<void> {
 
 async function checkConfig(config: Config): Promise<void> {
   print('The configuration is valid.')
-  await withAnyPools(config, async ({ rest }) => {
-    await checkSafety(rest)
+  await withAnyPools(config, async ({ money, rest }) => {
+    await checkSafety({ money, rest })
     print("PostgreSQL's settings are safe for money.")
     await requireMigrated(rest)
     print('The database is at the version that this program needs.')

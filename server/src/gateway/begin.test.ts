@@ -138,7 +138,7 @@ describe('what is asked of PostgreSQL before a call', () => {
         accountId: caller.accountId,
         credentialId: caller.credentialId,
         operation: 'chat',
-        hold: { ...HOLD, allowances: caller.allowances },
+        hold: { ...HOLD, allowances: caller.allowances, own: undefined },
         tokens: 1_000,
         windows,
         claims: [...slots, claim],
@@ -157,6 +157,18 @@ describe('what is asked of PostgreSQL before a call', () => {
     assert.deepEqual(
       asked.map(({ hold }) => hold?.allowances),
       [ceilings.map(({ allowanceId }) => allowanceId)],
+    )
+  })
+
+  it('says which budget is of the key itself, where it has one', async () => {
+    const { begin, asked } = createHouse({ outcome: 'begun' })
+    const allowances = [ids.next(), ids.next()]
+    const budget = { period: 'day', amount: nanos(1n) } as const
+    await begin(wishOf({ caller: testCaller({ allowances, budget }) }))
+    await begin(wishOf({ caller: testCaller({ allowances, budget: null }) }))
+    assert.deepEqual(
+      asked.map(({ hold }) => hold?.own),
+      [allowances[0], undefined],
     )
   })
 

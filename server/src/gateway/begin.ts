@@ -1,7 +1,7 @@
 import type { Attribution, Call, Claim, Hold, Judgement, NewTask, Refused } from '../calls/call.ts'
 import type { Calls } from '../calls/calls.ts'
 import type { Ceiling } from '../identity/account-budgets.ts'
-import type { Caller } from '../identity/caller.ts'
+import { type Caller, ownAllowanceOf } from '../identity/caller.ts'
 import type { Sought } from '../identity/scopes.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
@@ -109,7 +109,12 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
       accountId: caller.accountId,
       credentialId: caller.credentialId,
       operation: operation.id,
-      hold: hold && { amount: hold.amount, terms: hold.terms, allowances: allowancesOf(ceilings, caller) },
+      hold: hold && {
+        amount: hold.amount,
+        terms: hold.terms,
+        allowances: allowancesOf(ceilings, caller),
+        own: ownAllowanceOf(caller),
+      },
       tokens: wish.tokens,
       windows,
       claims: wish.claims.length === 0 ? places : [...places, ...wish.claims],

@@ -14,7 +14,7 @@ import type { Caller } from './caller.ts'
 import type { Credential, Source } from './credential.ts'
 import type { Face } from './faces.ts'
 import { type FailuresByAddress, tryFrom } from './failures-by-address.ts'
-import { type Parsed, parseCredential } from './key-format.ts'
+import { type Parsed, parseCredential, printOf } from './key-format.ts'
 import { createKeySource } from './key-source.ts'
 import { scopesIn } from './scopes.ts'
 import { loadWorkspace, tierIn, type WorkspaceRecord } from './tier-of-workspace.ts'
@@ -50,10 +50,10 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
     maxEntries: MAX_WORKSPACES,
   })
   /**
-   * Credentials that were right, by their hashes. Memory is asked for no other: to find a key there, or none, takes times that
-   * differ.
+   * Credentials that were right, by their hashes, as they were read then. Memory is asked for no other: to find a key there, or none, takes
+   * times that differ.
    */
-  const right = createRecentMap<string, true>(MAX_CREDENTIALS)
+  const right = createRecentMap<string, Parsed>(MAX_CREDENTIALS)
   const callers = new WeakMap<Credential, { readonly workspace: WorkspaceRecord; readonly caller: Caller }>()
 
   /** One caller for as long as neither credential nor workspace changes: this is asked for every request. */
@@ -66,20 +66,20 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
   }
 
   /** One that was right a moment ago is looked up whatever else came from its address. */
-  async function lookUpInTurn(given: Parsed, address: string, face: Face): Promise<Caller> {
-    if (right.has(printOf(given))) return lookUp(given, address, face)
-    return tryFrom(failures, address, () => lookUp(given, address, face))
+  async function lookUpInTurn(print: string, given: Parsed, address: string, face: Face): Promise<Caller> {
+    if (right.has(print)) return lookUp(print, given, address, face)
+    return tryFrom(failures, address, () => lookUp(print, given, address, face))
   }
 
-  async function lookUp(given: Parsed, address: string, face: Face): Promise<Caller> {
+  async function lookUp(print: string, given: Parsed, address: string, face: Face): Promise<Caller> {
     const credential = await orUnavailable(sourceOf(given).lookUp(given, face))
     if (credential === undefined || credential === 'expired') {
-      right.delete(printOf(given))
+      right.delete(print)
       throw refused(address, credential === 'expired' ? 'expired_credential' : 'invalid_credential')
     }
     const workspace = await orUnavailable(workspaces.get(credential.workspaceId))
     if (workspace === undefined) throw refused(address)
-    right.set(printOf(given), true)
+    right.set(print, given)
     return callerOf(credential, workspace)
   }
 
@@ -89,18 +89,16 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
   }
 
   return (credential, address, face) => {
-    const given = parseCredential(credential)
+    const print = printOf(credential)
+    const remembered = right.get(print)
+    const given = remembered ?? parseCredential(credential)
     // It cost nothing to see, so it counts for nothing: who mistypes a key must not keep out others behind the same address.
     if (given === undefined) throw new Fault('invalid_credential')
-    const known = right.get(printOf(given)) && sourceOf(given).peek(given, face)
+    const known = remembered && sourceOf(remembered).peek(remembered, face)
     const workspace = known && workspaces.peek(known.workspaceId)
     if (known !== undefined && workspace !== undefined) return callerOf(known, workspace)
-    return lookUpInTurn(given, address, face)
+    return lookUpInTurn(print, given, address, face)
   }
-}
-
-function printOf({ hash }: Parsed): string {
-  return hash.toString('latin1')
 }
 
 /** That we can't look somebody up says nothing about them. */

@@ -266,6 +266,18 @@ const PROMISES: Readonly<Record<string, string>> = {
   'no call that nobody runs has a place among the calls at once': `
     select id from holds where ($1::uuid[] is null or account_id = any ($1)) and unsettled_at is not null and at_once`,
 
+  'a credential has as many calls at once as it has open holds with a place': `
+    select k.id from credentials k
+    left join (select credential_id, count(*) as places from holds where at_once group by credential_id) h on h.credential_id = k.id
+    where ($1::uuid[] is null or k.account_id = any ($1)) and k.calls_at_once <> coalesce(h.places, 0)`,
+
+  'a period of an allowance stands in one place, with a credential of its account or among those that are kept': `
+    select k.id from credentials k left join allowances a on a.id = k.budget_id
+    where k.budget_id is not null and ($1::uuid[] is null or k.account_id = any ($1))
+      and (a.id is null or a.account_id <> k.account_id or a.credential_id is distinct from k.id or period_start(a.period, k.budget_ends_at - interval '1 microsecond') is distinct from k.budget_starts_at
+        or a.amount is distinct from k.budget_ceiling or a.follows is not null
+        or exists (select from kept_periods p where p.allowance_id = k.budget_id and p.starts_at = k.budget_starts_at))`,
+
   'no claim outlives its call but one that is kept': `
     select cl.call_id || ' ' || cl.scope from claims cl join credentials k on k.id = cl.credential_id
     where ($1::uuid[] is null or k.account_id = any ($1)) and cl.kept_until is null

@@ -2,7 +2,6 @@ import {
   ANY_TIER,
   isPartClass,
   PART_CLASSES,
-  type PartClass,
   PLAIN_CLASSES,
   type ServerTool,
   STANDARD,
@@ -54,13 +53,21 @@ export function sheetOf(price: ModelPrice, multiplier: Rational): Sheet {
 }
 
 /** The columns of one step of one tier begin at `start`. */
-type Block = { readonly tier: string; readonly above: number; readonly start: number; readonly step: Step }
+type Block = {
+  readonly tier: string
+  readonly above: number
+  readonly start: number
+  readonly step: Step
+  /** The column of the dearest of some classes, once it was asked for. */
+  readonly dearest: Map<readonly TokenClass[], number>
+}
 
 function makeSheet(price: ModelPrice, multiplier: Rational): Sheet {
   const { names, tiers, tools } = columnsOf(price)
   const blocks: Block[] = []
   for (const [tier, steps] of tiers)
-    for (const step of steps) blocks.push({ tier, above: step.above, start: blocks.length * names.length, step })
+    for (const step of steps)
+      blocks.push({ tier, above: step.above, start: blocks.length * names.length, step, dearest: new Map() })
   const priced = (unit: string, rate: ModelRate) => ({ unit, ...rate, price: multiply(rate.published, multiplier) })
   const terms: Terms = {
     version: versionAt(price.version, multiplier),
@@ -103,11 +110,15 @@ type Layout = {
 function countsIn({ names, blocks, tools, width }: Layout, used: Used): Counts {
   const { input, cacheRead, cacheWrite, tier = STANDARD } = used
   const { start } = blockFor(blocks, tier, input + cacheRead + cacheWrite)
-  const counts = Array.from({ length: width }, () => 0n)
+  const counts = noneOf(width)
   const tokens = splitByClass(names, used)
   for (const [at, name] of names.entries()) counts[start + at] = BigInt(tokens.get(name) ?? 0)
   for (const [at, tool] of tools.entries()) counts[width - tools.length + at] = BigInt(used.calls?.[tool] ?? 0)
   return counts
+}
+
+function noneOf(width: number): bigint[] {
+  return new Array<bigint>(width).fill(0n)
 }
 
 /** The last step that the input is beyond, all of it with what caches had. A tier without prices is the standard one. */
@@ -138,9 +149,19 @@ function splitByClass(names: readonly TokenClass[], used: Used): ReadonlyMap<Tok
   return tokens
 }
 
-const TEXT: readonly TokenClass[] = ['input', 'cache_read', 'cache_write']
-const PICTURES: readonly PartClass[] = ['input_image']
-const SOUNDS: readonly PartClass[] = ['input_audio', 'cache_read_audio']
+// Lists that are the same for every call, so that the dearest of each is looked for once a price.
+/** The classes that a share of the input may be reported in. */
+function inputClasses(text: readonly TokenClass[]) {
+  const image: readonly TokenClass[] = [...text, 'input_image']
+  const any: readonly TokenClass[] = [...image, 'input_audio', 'cache_read_audio']
+  return { text, image, any }
+}
+const INPUT = inputClasses(['input', 'cache_read', 'cache_write'])
+const INPUT_KEPT_AN_HOUR = inputClasses([...INPUT.text, 'cache_write_1h'])
+const OUTPUT = ['output'] as const
+const OUTPUT_SPOKEN = [...OUTPUT, 'output_audio'] as const
+const OUTPUT_DRAWN = [...OUTPUT, 'output_image'] as const
+const OUTPUT_OF_ANY_KIND = [...OUTPUT_SPOKEN, 'output_image'] as const
 
 /** In the dearest step that it may come to, of the dearest tier that it may be answered in. */
 function mostIn(layout: Layout, terms: Terms, asked: Asked): Counts {
@@ -165,32 +186,40 @@ function isMore(a: Rational, b: Rational): boolean {
 const ZERO = rational(0n)
 
 /** Each share of the input at the dearest class that it may be reported in, and so the output. */
-function mostOfBlock(layout: Layout, terms: Terms, { start, step }: Block, asked: Asked): Counts {
-  const { names, width } = layout
+function mostOfBlock(layout: Layout, terms: Terms, block: Block, asked: Asked): Counts {
   const { inputMost, outputMost, needs, partsMost = { image: 0, any: 0 }, toolCalls = 0 } = asked
-  const counts = Array.from({ length: width }, () => 0n)
+  const counts = noneOf(layout.width)
   const take = (classes: readonly TokenClass[], tokens: number) => {
-    const at =
-      start +
-      names.indexOf(
-        dearestOf(
-          step,
-          classes.filter((name) => names.includes(name)),
-        ),
-      )
+    if (tokens === 0) return
+    const at = dearestColumn(block, layout, classes)
     counts[at] = (counts[at] ?? 0n) + BigInt(tokens)
   }
-  const text: readonly TokenClass[] = needs?.has('cache_write_1h') ? [...TEXT, 'cache_write_1h'] : TEXT
+  const classes = needs?.has('cache_write_1h') ? INPUT_KEPT_AN_HOUR : INPUT
   // What may have any class is dearest, and is counted first.
   const any = Math.min(partsMost.any, inputMost)
   const image = Math.min(partsMost.image, inputMost - any)
-  take([...text, ...PICTURES, ...SOUNDS], any)
-  take([...text, ...PICTURES], image)
-  take(text, inputMost - any - image)
+  take(classes.any, any)
+  take(classes.image, image)
+  take(classes.text, inputMost - any - image)
   take(outputClasses(asked), outputMost)
   const tool = dearestTool(terms, layout, needs)
   if (tool !== undefined) counts[tool] = BigInt(toolCalls)
   return counts
+}
+
+function dearestColumn({ start, step, dearest }: Block, { names }: Layout, classes: readonly TokenClass[]): number {
+  const known = dearest.get(classes)
+  if (known !== undefined) return known
+  const found =
+    start +
+    names.indexOf(
+      dearestOf(
+        step,
+        classes.filter((name) => names.includes(name)),
+      ),
+    )
+  dearest.set(classes, found)
+  return found
 }
 
 /** Calls are bounded for all tools together, and may all be of one: the column of the dearest that is asked for. */
@@ -204,7 +233,9 @@ function dearestTool({ rates }: Terms, { tools, width }: Layout, needs: Asked['n
 }
 
 function outputClasses({ needs }: Asked): readonly TokenClass[] {
-  return ['output', ...(['output_audio', 'output_image'] as const).filter((name) => needs?.has(name))]
+  const isDrawn = needs?.has('output_image') === true
+  if (needs?.has('output_audio')) return isDrawn ? OUTPUT_OF_ANY_KIND : OUTPUT_SPOKEN
+  return isDrawn ? OUTPUT_DRAWN : OUTPUT
 }
 
 function dearestOf({ rates }: Step, classes: readonly TokenClass[]): TokenClass {

@@ -79,6 +79,28 @@ describe('the pools', () => {
     )
   })
 
+  it('pin the plans of statements about money, and of no others', async () => {
+    assert.deepEqual(await plannedBy(pools), PLANNED)
+  })
+
+  it('pin them whatever options the database URL has, and keep those', async () => {
+    const theirs = '-c search_path=public,pg_temp -c enable_seqscan=on -c plan_cache_mode=auto'
+    for (const query of [
+      `options=${encodeURIComponent(theirs)}`,
+      `options=${theirs.replaceAll(' ', '+')}&connect_timeout=5`,
+      `connect_timeout=5&options=-c%20work_mem=64kB&options=${theirs}`,
+    ]) {
+      const optioned = createPools({ url: new Secret(`${url.reveal()}?${query}`), log: silentLog })
+      try {
+        assert.deepEqual(await plannedBy(optioned), PLANNED, query)
+        for (const pool of [optioned.money, optioned.rest])
+          assert.deepEqual((await pool.query('show search_path')).rows, [{ search_path: 'public,pg_temp' }], query)
+      } finally {
+        await optioned.close()
+      }
+    }
+  })
+
   it('show no password to whoever prints them', async () => {
     const secret = new Secret(url.reveal().replace('farebox@', 'farebox:canary@'))
     const printed = createPools({ url: secret, log: silentLog })
@@ -171,6 +193,24 @@ describe('the pools of a PostgreSQL that hangs', () => {
     judge(PROOF, 'closing at a deadline of 300 ms while PostgreSQL hangs', { unit: 'ms', atMost: 1_500 }, [tookMs])
   })
 })
+
+const PLANNED = {
+  money: [
+    ...['enable_bitmapscan', 'enable_hashagg', 'enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'jit'].map(
+      (name) => `${name} off`,
+    ),
+    'plan_cache_mode force_generic_plan',
+  ],
+  rest: ['jit off', 'random_page_cost 1.1'],
+}
+
+async function plannedBy({ money, rest }: Pools): Promise<Record<string, readonly string[]>> {
+  const pinned = `select name || ' ' || setting as one from pg_settings
+    where (name ~ '^enable_' and name !~ 'partitionwise' or name = 'jit') and setting = 'off' or name = 'plan_cache_mode' and setting <> 'auto'
+      or name = 'random_page_cost' and setting <> '4' order by name`
+  const [ofMoney, ofRest] = await Promise.all([money, rest].map((pool) => pool.query<{ one: string }>(pinned)))
+  return { money: ofMoney?.rows.map(({ one }) => one) ?? [], rest: ofRest?.rows.map(({ one }) => one) ?? [] }
+}
 
 async function terminate(url: Secret, pid: number): Promise<void> {
   await withClient(url.reveal(), (client) => client.query('select pg_terminate_backend($1, 1000)', [pid]))

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { Secret } from '../kernel/secret.ts'
 import type { Log } from '../telemetry/log.ts'
-import { connectionSettings, createSockets } from './connection.ts'
+import { connectionSettings, createSockets, type PostgresSettings } from './connection.ts'
 
 /** Pools apart, so that no listing, look-up or report can make a call wait for a connection to its money. */
 export type Pools = {
@@ -32,6 +32,24 @@ const CLOSE_DEADLINE_MS = 5_000
 const ANSWER_MARGIN_MS = 1_000
 /** Far longer than a batch has an account; who waits longer waits for somebody who is not a batch. */
 const MONEY_LOCK_MS = 1_000
+/**
+ * Plans of statements about money are made once, over tables that may be empty then, and last as long as their connection. The order in which they lock accounts hangs on
+ * these too.
+ */
+export const MONEY_SETTINGS: PostgresSettings = {
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  enable_bitmapscan: 'off',
+  enable_hashagg: 'off',
+  plan_cache_mode: 'force_generic_plan',
+  jit: 'off',
+}
+/**
+ * To compile the statement of a large report takes seconds, to run it some tens of milliseconds. What reports read is in memory, as a rule: at the price of a disk's
+ * random reads PostgreSQL takes an index by time, which has the rows of all accounts in order, for one that has the few of one account far apart.
+ */
+const REST_SETTINGS: PostgresSettings = { jit: 'off', random_page_cost: '1.1' }
 const IDLE_REST_MS = 30_000
 const IDLE_IN_TRANSACTION_MS = 10_000
 
@@ -48,6 +66,7 @@ export function createPools(parts: Parts): Pools {
       applicationName: 'farebox money',
       queryTimeoutMs: moneyQueryTimeoutMs,
       lockTimeoutMs: MONEY_LOCK_MS,
+      settings: MONEY_SETTINGS,
     }),
     max: moneyConnections,
     idleTimeoutMillis: 0,
@@ -68,11 +87,9 @@ export function createPools(parts: Parts): Pools {
       applicationName: 'farebox',
       statementTimeoutMs: restStatementTimeoutMs,
       queryTimeoutMs: restStatementTimeoutMs + ANSWER_MARGIN_MS,
+      settings: REST_SETTINGS,
     }),
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
-    // To compile the statement of a large report takes seconds, to run it some tens of milliseconds. What reports read is in memory, as a rule: at the price of a disk's
-    // random reads PostgreSQL takes an index by time, which has the rows of all accounts in order, for one that has the few of one account far apart.
-    options: '-c jit=off -c random_page_cost=1.1',
     max: restConnections,
     idleTimeoutMillis: IDLE_REST_MS,
   })

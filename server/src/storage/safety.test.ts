@@ -14,7 +14,7 @@ import { checkSafety, type Settings, unsafeSettings } from './safety.ts'
 async function verdict(url: string): Promise<string | undefined> {
   const pools = createPools({ url: new Secret(url), log: silentLog })
   try {
-    await checkSafety(pools.rest)
+    await checkSafety(pools)
     return undefined
   } catch (error) {
     return error instanceof Error ? error.message : 'not an error'
@@ -71,6 +71,19 @@ describe('the safety check', () => {
       (await verdict(withOption(url, 'default_transaction_isolation=serializable'))) ?? '',
       /^PostgreSQL: default_transaction_isolation is serializable, [^\n]+\.$/,
     )
+  })
+
+  it('refuses connections for money that lost the settings of their plans', async () => {
+    const pools = createPools({ url: new Secret(url), log: silentLog })
+    // As behind a pooler that ignores the options of a connection that starts: those of another pool have none of them but one.
+    const lost = ['bitmapscan', 'hashagg', 'hashjoin', 'mergejoin', 'seqscan'].map((way) => `enable_${way} is on`)
+    await assert.rejects(checkSafety({ rest: pools.rest, money: pools.rest }), {
+      message: [
+        `PostgreSQL: connections lose the settings that we start them with (${lost.join(', ')}, plan_cache_mode is auto),`,
+        'so accounts may be locked out of order; let the connection pooler pass on startup options, or connect without it.',
+      ].join(' '),
+    })
+    await pools.close()
   })
 
   const safe: Settings = {

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
+import { MONEY_SETTINGS, type Pools } from './pools.ts'
 
 /** What PostgreSQL is set to in a session like ours, with where each value comes from. */
 export type Settings = {
@@ -21,10 +22,27 @@ type Name = (typeof NAMES)[number]
 
 const OLDEST_VERSION = 150_000
 
-/** Refuses a PostgreSQL that takes no writes, or could forget money that it had acknowledged: a line for each thing to change. */
-export async function checkSafety(pool: pg.Pool): Promise<void> {
-  const problems = unsafeSettings(await readSettings(pool))
+/**
+ * Refuses a PostgreSQL that takes no writes, or could forget money that it had acknowledged, and connections for money that are not set as we ask: a line for each thing
+ * to change.
+ */
+export async function checkSafety({ money, rest }: Pick<Pools, 'money' | 'rest'>): Promise<void> {
+  const problems = [...unsafeSettings(await readSettings(rest)), ...(await lostSettings(money))]
   if (problems.length > 0) throw new Error(problems.join('\n'))
+}
+
+const valueRows = z.array(z.object({ name: z.string(), setting: z.string() }))
+
+/** A connection pooler can be told to ignore what a connection asks for when it starts. */
+async function lostSettings(money: pg.Pool): Promise<string[]> {
+  const names = Object.keys(MONEY_SETTINGS)
+  const result = await money.query('select name, setting from pg_settings where name = any ($1) order by name', [names])
+  const lost = valueRows.parse(result.rows).filter(({ name, setting }) => setting !== MONEY_SETTINGS[name])
+  if (lost.length === 0) return []
+  const found = lost.map(({ name, setting }) => `${name} is ${setting}`).join(', ')
+  return [
+    `PostgreSQL: connections lose the settings that we start them with (${found}), so accounts may be locked out of order; let the connection pooler pass on startup options, or connect without it.`,
+  ]
 }
 
 export function unsafeSettings(settings: Settings): string[] {

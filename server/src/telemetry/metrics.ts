@@ -252,14 +252,14 @@ function ofMessages(told: Tell) {
         name: 'farebox_usage_tail_rows',
         help: 'Rows of usage that are not added up into sums yet. Every usage report reads all of them.',
         advice:
-          'Up to some thousands are normal. If it grows, check that a process has the role `worker`, and look for the chore `usage` in its log.',
+          'The calls of 20 seconds are normal. If it grows, check that a process has the role `worker`, and look for the chore `usage` in its log.',
       }),
     ),
     usageTailOldestSeconds: new Gauge(
       told({
         name: 'farebox_usage_tail_oldest_seconds',
         help: 'Age in seconds of the oldest row of usage that is not added up yet.',
-        advice: 'One or two are normal. Alert above 60. Reports stay correct, but get slower.',
+        advice: 'Up to 20 are normal. Alert above 60. Reports stay correct, but get slower.',
       }),
     ),
   }

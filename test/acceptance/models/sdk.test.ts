@@ -223,7 +223,8 @@ for (const { name, only, question, next, check } of SCENARIOS) {
 
 describe('MODEL-1 MODEL-3 a call that is given up in the middle of its stream', AT_ONCE, () => {
   const TOKENS = 120
-  const question = askFor(`sandbox:output-tokens=${TOKENS} sandbox:delta-ms=20`, { model: 'sandbox/text' })
+  // It takes six seconds, so that a busy client too is there to leave before the end.
+  const question = askFor(`sandbox:output-tokens=${TOKENS} sandbox:delta-ms=50`, { model: 'sandbox/text' })
 
   for (const client of CLIENTS) {
     it(`${client.name} stops at once, and what the upstream reported is charged when that has ended`, async () => {

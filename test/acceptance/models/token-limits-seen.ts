@@ -22,9 +22,7 @@ export async function watchRows(pool: pg.Pool): Promise<void> {
     );
     create function see_window() returns trigger language plpgsql as $$
     begin
-      if new.limit_group = 'all' then
-        insert into seen (kind, credential_id, tokens, requests, at) values ('window', new.credential_id, new.tokens, new.requests, new.started_at);
-      end if;
+      insert into seen (kind, credential_id, tokens, requests, at) values ('window', new.id, new.all_tokens, new.all_requests, new.all_started_at);
       return null;
     end $$;
     create function see_hold() returns trigger language plpgsql as $$
@@ -38,7 +36,8 @@ export async function watchRows(pool: pg.Pool): Promise<void> {
         new.input_tokens + new.output_tokens + new.cache_read_tokens + new.cache_write_tokens, new.ended_at);
       return null;
     end $$;
-    create trigger see_window after insert or update on windows for each row execute function see_window();
+    create trigger see_window after update of all_started_at, all_requests, all_tokens on credentials
+    for each row when (new.all_started_at is not null) execute function see_window();
     create trigger see_hold after insert on holds for each row execute function see_hold();
     create trigger see_charge after insert on charges for each row execute function see_charge();
   `)

@@ -418,7 +418,7 @@ describe('LIMIT-4 the headers', () => {
       await untilOpen(customer, 1)
       for (const sql of [
         "update holds set begun_at = begun_at - interval '61 seconds' where credential_id = $1",
-        "update windows set started_at = started_at - interval '61 seconds' where credential_id = $1",
+        "update credentials set all_started_at = all_started_at - interval '61 seconds' where id = $1",
       ])
         await pool.query(sql, [customer.keyId])
       next = leaveOnce(url, customer.secret, hanging, async () => isOver)

@@ -14,15 +14,25 @@ begin
   if not pg_try_advisory_xact_lock(hashtext('add_up_usage')) then return null; end if;
   select * into combined from usage_combined;
 
-  with taken as (
-    delete from usage_tail where ctid = any (array(select ctid from usage_tail limit most)) returning *
+  with chosen as (
+    -- All that a key has, as far as it is near: its calls are then added to each of its sums at once.
+    select place from (select ctid as place, credential_id from usage_tail limit 10 * most) near order by credential_id limit most
+  ), taken as (
+    delete from usage_tail where ctid = any (array(select place from chosen)) returning *
+  ), alike as materialized (
+    -- What is alike in whose it is goes on as one row for its hour: there are many calls of a key, and few sums.
+    select account_id, credential_id, date_trunc('hour', at, 'UTC') as at, operation, model, route, end_user, max(end_user_label) as end_user_label, tags,
+      sum(requests) as requests, sum(failed_requests) as failed_requests, sum(input_tokens)::bigint as input_tokens,
+      sum(output_tokens)::bigint as output_tokens, sum(cache_read_tokens)::bigint as cache_read_tokens,
+      sum(cache_write_tokens)::bigint as cache_write_tokens, sum(value)::bigint as value, sum(charged)::bigint as charged
+    from taken group by 1, 2, 3, 4, 5, 6, 7, 9
   ), hours as (
     insert into usage_hours as row (credential_id, hour, account_id, requests, failed_requests,
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
     select credential_id, date_trunc('hour', at, 'UTC'), account_id, sum(requests), sum(failed_requests),
       sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
     -- Whoever ends calls for processes of the last release changes some of these rows too, in the same order.
-    from taken group by 1, 2, 3 order by 1, 2
+    from alike group by 1, 2, 3 order by 1, 2
     on conflict (credential_id, hour) do update set
       requests = row.requests + excluded.requests,
       failed_requests = row.failed_requests + excluded.failed_requests,
@@ -33,8 +43,8 @@ begin
       value = row.value + excluded.value,
       charged = row.charged + excluded.charged
   ), parts as materialized (
-    select taken.*, one.about, one.subject, one.label
-    from taken cross join lateral (
+    select alike.*, one.about, one.subject, one.label
+    from alike cross join lateral (
       select '', '', null
       union all select 'end_user', end_user::text, end_user_label where end_user is not null
       union all select 'tag:' || split_part(tag, '=', 1), substr(tag, strpos(tag, '=') + 1), null from unnest(tags) tag

@@ -5,7 +5,8 @@
 -- to them by position. What a call asks of windows, allowances and claims stands flattened: *_to[i] is where the
 -- items of call i end.
 --
--- A place among the calls at once of a credential is no claim: the holds that have one are counted, so that none is written, ended or left behind.
+-- What a credential has of its own stands in its row: the window of all its requests, how many calls it has at once, and the running period of its own
+-- budget where meter_budget() has put it there. Windows of other groups stand in group_windows, other periods in kept_periods.
 --
 -- Whose spend a call is, as far as it is known now, stands on its hold, so that whoever ends the call books it. Where no call of a batch
 -- says any of it, those four arrays are empty.
@@ -92,12 +93,23 @@ declare
   window_tokens bigint[];
   requests_before integer[];
   allowance_account uuid[];
+  -- The credentials in whose rows those periods stand that are not among the kept ones.
+  allowance_meters uuid[];
   allowance_starts timestamptz[];
   allowance_amounts bigint[];
   allowance_free bigint[];
   allowance_before bigint[];
   set_members integer[];
+  -- Those whose holds have been counted.
+  set_counted boolean[];
+  members integer;
   taken_for text;
+  -- Of each credential that changes: its window of all requests, by how many its calls at once grow, and how many there were where that was wrong.
+  meter_windows integer[];
+  meter_places integer[];
+  meter_recounts integer[];
+  -- What is held of budgets that stand with the credentials whose calls they are of.
+  meter_held bigint[];
   -- The calls that begin to hold; those of them that have a place among the calls at once, and those that have claims.
   held_calls integer[];
   call_at_once boolean[];
@@ -106,6 +118,8 @@ declare
   claim_calls integer[];
   claim_asks integer[];
   takes_request boolean;
+  has_kept boolean := false;
+  has_groups constant boolean := 'all' <> any (window_groups);
   a integer; w integer; s integer; account integer; fits bigint;
   window_from integer := 1; allowance_from integer := 1; set_from integer := 1;
 begin
@@ -149,17 +163,26 @@ begin
   end if;
 
   if cardinality(window_groups) = 1 then
-    select array[started_at], array[requests], array[tokens] into window_started, window_requests, window_tokens from windows
-    where credential_id = window_credentials[1] and limit_group = window_groups[1]
-      and started_at + make_interval(secs => window_seconds[1]) > at;
+    if window_groups[1] = 'all' then
+      select array[all_started_at], array[row.all_requests], array[row.all_tokens] into window_started, window_requests, window_tokens
+      from credentials row where id = window_credentials[1] and all_started_at + make_interval(secs => window_seconds[1]) > at;
+    else
+      select array[started_at], array[requests], array[tokens] into window_started, window_requests, window_tokens from group_windows
+      where credential_id = window_credentials[1] and limit_group = window_groups[1]
+        and started_at + make_interval(secs => window_seconds[1]) > at;
+    end if;
     if not found then window_requests := array[0]; window_tokens := array[0]; end if;
   elsif cardinality(window_groups) > 1 then
     select array_agg(row.started_at), array_agg(coalesce(row.requests, 0)), array_agg(coalesce(row.tokens, 0))
     into window_started, window_requests, window_tokens
     from unnest(window_groups) with ordinality item (limit_group, place)
     left join lateral (
-      select started_at, requests, tokens from windows
-      where credential_id = window_credentials[place] and limit_group = item.limit_group
+      select all_started_at as started_at, own.all_requests as requests, own.all_tokens as tokens from credentials own
+      where item.limit_group = 'all' and id = window_credentials[place]
+        and all_started_at + make_interval(secs => window_seconds[place]) > at
+      union all
+      select started_at, requests, tokens from group_windows
+      where item.limit_group <> 'all' and credential_id = window_credentials[place] and limit_group = item.limit_group
         and started_at + make_interval(secs => window_seconds[place]) > at
       limit 1
     ) row on true;
@@ -167,57 +190,63 @@ begin
   requests_before := window_requests;
 
   if cardinality(allowances_in) = 1 then
-    select array[allowance.account_id], array[allowance.starts_at], array[coalesce(row.amount, allowance.amount)],
+    select array[allowance.account_id], array[allowance.starts_at], array[coalesce(row.amount, allowance.amount)], array[row.meter],
       -- One that was lowered below what was spoken for stays lowered when some of that comes free.
       array[greatest(0, coalesce(least(row.amount, allowance.amount) - row.charged - row.held, allowance.amount))]
-    into allowance_account, allowance_starts, allowance_amounts, allowance_free
+    into allowance_account, allowance_starts, allowance_amounts, allowance_meters, allowance_free
     -- One that follows a budget has the amount that the budget has now, whatever it was when the period began.
     from (
-      select own.account_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
+      select own.account_id, own.credential_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
       from allowances own left join lateral (select amount from budgets where id = own.follows limit 1) budget on true where own.id = allowances_in[1]
     ) allowance
     left join lateral (
-      select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
-      where allowance_id = allowances_in[1] and starts_at = allowance.starts_at limit 1
+      select coalesce(allowance.followed, amount) as amount, charged, held, null::uuid as meter from kept_periods
+      where allowance_id = allowances_in[1] and starts_at = allowance.starts_at
+      union all
+      select coalesce(allowance.followed, budget_amount), budget_charged, budget_held, id from credentials
+      where id = allowance.credential_id and budget_id = allowances_in[1] and budget_starts_at = allowance.starts_at
+      limit 1
     ) row on true;
   elsif cardinality(allowances_in) > 1 then
-    select array_agg(allowance.account_id), array_agg(allowance.starts_at), array_agg(coalesce(row.amount, allowance.amount)),
+    select array_agg(allowance.account_id), array_agg(allowance.starts_at), array_agg(coalesce(row.amount, allowance.amount)), array_agg(row.meter),
       array_agg(greatest(0, coalesce(least(row.amount, allowance.amount) - row.charged - row.held, allowance.amount)))
-    into allowance_account, allowance_starts, allowance_amounts, allowance_free
+    into allowance_account, allowance_starts, allowance_amounts, allowance_meters, allowance_free
     from unnest(allowances_in) item (id)
     left join lateral (
-      select own.account_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
+      select own.account_id, own.credential_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
       from allowances own left join lateral (select amount from budgets where id = own.follows limit 1) budget on true where own.id = item.id limit 1
     ) allowance on true
     left join lateral (
-      select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
-      where allowance_id = item.id and starts_at = allowance.starts_at limit 1
+      select coalesce(allowance.followed, amount) as amount, charged, held, null::uuid as meter from kept_periods
+      where allowance_id = item.id and starts_at = allowance.starts_at
+      union all
+      select coalesce(allowance.followed, budget_amount), budget_charged, budget_held, own.id from credentials own
+      where own.id = allowance.credential_id and budget_id = item.id and budget_starts_at = allowance.starts_at
+      limit 1
     ) row on true;
   end if;
   allowance_before := allowance_free;
 
   if cardinality(set_keys) = 1 then
-    set_members := array(
-      select count(*)::integer from claims
-      where credential_id = set_credentials[1] and scope = set_scopes[1] and key = set_keys[1]
-        and (kept_until is null or kept_until > at)
-    );
     if (set_scopes[1], set_keys[1]) = ('concurrency', 'all') then
-      set_members[1] := set_members[1] + (select count(*) from holds where credential_id = set_credentials[1] and at_once);
+      set_members := array[coalesce((select calls_at_once from credentials where id = set_credentials[1]), 0)];
+    else
+      set_members := array(
+        select count(*)::integer from claims
+        where credential_id = set_credentials[1] and scope = set_scopes[1] and key = set_keys[1]
+          and (kept_until is null or kept_until > at)
+      );
     end if;
   elsif cardinality(set_keys) > 1 then
     set_members := array(
-      select row.members + places.members from unnest(set_keys) with ordinality item (key, place)
-      -- Calls at once that began before holds said so have a claim.
-      cross join lateral (
-        select count(*)::integer as members from claims
-        where credential_id = set_credentials[place] and scope = set_scopes[place] and key = item.key
-          and (kept_until is null or kept_until > at)
-      ) row
-      cross join lateral (
-        select count(*)::integer as members from holds
-        where (set_scopes[place], item.key) = ('concurrency', 'all') and credential_id = set_credentials[place] and at_once
-      ) places
+      select case when (set_scopes[place], item.key) = ('concurrency', 'all')
+        then coalesce((select calls_at_once from credentials where id = set_credentials[place]), 0)
+        else (
+          select count(*)::integer from claims
+          where credential_id = set_credentials[place] and scope = set_scopes[place] and claims.key = item.key
+            and (kept_until is null or kept_until > at)
+        ) end
+      from unnest(set_keys) with ordinality item (key, place)
     );
   end if;
 
@@ -256,6 +285,16 @@ begin
 
       for j in set_from .. ask_sets_to[i] loop
         s := ask_sets[j];
+        if set_members[s] >= ask_set_limits[j] and (set_scopes[s], set_keys[s]) = ('concurrency', 'all') and set_counted[s] is null then
+          -- Nobody is refused by a count alone: what the holds say is right, and the count is put right with it.
+          set_counted[s] := true;
+          members := (select count(*) from holds where credential_id = set_credentials[s] and at_once);
+          a := call_credentials[i];
+          if members + coalesce(meter_places[a], 0) <> set_members[s] then
+            meter_recounts[a] := members;
+            set_members[s] := members + coalesce(meter_places[a], 0);
+          end if;
+        end if;
         if set_members[s] >= ask_set_limits[j] then
           outcome := 'claim_taken'; subject := j - set_from;
           -- What ends with its call is a slot: it will be free soon, without the caller's doing.
@@ -304,6 +343,7 @@ begin
           set_members[s] := set_members[s] + 1;
           if (set_scopes[s], set_keys[s]) = ('concurrency', 'all') then
             call_at_once[i] := true;
+            meter_places[call_credentials[i]] := coalesce(meter_places[call_credentials[i]], 0) + 1;
           else
             call_claims[i] := true;
             claim_calls := claim_calls || i;
@@ -313,6 +353,14 @@ begin
         for j in allowance_from .. ask_allowances_to[i] loop
           a := ask_allowances[j];
           allowance_free[a] := allowance_free[a] - call_amounts[i];
+          if allowance_meters[a] = credentials_in[call_credentials[i]] then
+            meter_held[call_credentials[i]] := coalesce(meter_held[call_credentials[i]], 0) + call_amounts[i];
+          elsif allowance_meters[a] is not null then
+            -- Of somebody else's.
+            update credentials row set budget_held = row.budget_held + call_amounts[i] where row.id = allowance_meters[a];
+          else
+            has_kept := true;
+          end if;
         end loop;
         account_free[account] := account_free[account] - call_amounts[i];
       end if;
@@ -322,6 +370,7 @@ begin
     for j in window_from .. ask_windows_to[i] loop
       w := ask_windows[j];
       if takes_request then
+        if window_groups[w] = 'all' then meter_windows[call_credentials[i]] := w; end if;
         if window_started[w] is null then window_started[w] := at; end if;
         window_requests[w] := window_requests[w] + 1;
         if outcome = 'begun' and ask_token_limits[j] is not null then window_tokens[w] := window_tokens[w] + call_tokens[i]; end if;
@@ -349,11 +398,34 @@ begin
     allowance_from := ask_allowances_to[i] + 1;
   end loop;
 
-  if window_requests <> requests_before then
-    insert into windows as row (credential_id, limit_group, started_at, requests, tokens)
+  if coalesce(meter_windows, meter_places, meter_recounts) is not null or meter_held is not null then
+    if cardinality(credentials_in) = 1 then
+      w := meter_windows[1];
+      update credentials row set
+        all_started_at = case when w is null then row.all_started_at else window_started[w] end,
+        all_requests = case when w is null then row.all_requests else window_requests[w] end,
+        all_tokens = case when w is null then row.all_tokens else window_tokens[w] end,
+        calls_at_once = coalesce(meter_recounts[1], row.calls_at_once) + coalesce(meter_places[1], 0),
+        budget_held = row.budget_held + coalesce(meter_held[1], 0)
+      where row.id = credentials_in[1];
+    else
+      update credentials row set
+        all_started_at = case when meter_windows[place] is null then row.all_started_at else window_started[meter_windows[place]] end,
+        all_requests = case when meter_windows[place] is null then row.all_requests else window_requests[meter_windows[place]] end,
+        all_tokens = case when meter_windows[place] is null then row.all_tokens else window_tokens[meter_windows[place]] end,
+        calls_at_once = coalesce(meter_recounts[place], row.calls_at_once) + coalesce(meter_places[place], 0),
+        budget_held = row.budget_held + coalesce(meter_held[place], 0)
+      from unnest(credentials_in) with ordinality item (id, place)
+      where row.id = any (array[item.id])
+        and (meter_windows[place] is not null or meter_places[place] is not null or meter_recounts[place] is not null or meter_held[place] is not null);
+    end if;
+  end if;
+
+  if window_requests <> requests_before and has_groups then
+    insert into group_windows as row (credential_id, limit_group, started_at, requests, tokens)
     select window_credentials[place], limit_group, window_started[place], window_requests[place], window_tokens[place]
     from unnest(window_groups) with ordinality item (limit_group, place)
-    where window_requests[place] <> requests_before[place]
+    where window_requests[place] <> requests_before[place] and limit_group <> 'all'
     on conflict (credential_id, limit_group) do update
     set started_at = excluded.started_at, requests = excluded.requests, tokens = excluded.tokens;
   end if;
@@ -375,11 +447,11 @@ begin
     call_models[i], call_end_users[i], call_end_user_labels[i], call_tags[i]::text[]
   from unnest(held_calls) i;
 
-  if allowance_free <> allowance_before then
-    insert into allowance_periods as row (allowance_id, starts_at, amount, held)
+  if has_kept and allowance_free <> allowance_before then
+    insert into kept_periods as row (allowance_id, starts_at, amount, held)
     select id, allowance_starts[place], allowance_amounts[place], allowance_before[place] - allowance_free[place]
     from unnest(allowances_in) with ordinality item (id, place)
-    where allowance_before[place] <> allowance_free[place]
+    where allowance_before[place] <> allowance_free[place] and allowance_meters[place] is null
     on conflict (allowance_id, starts_at) do update set held = row.held + excluded.held, amount = greatest(row.amount, excluded.amount);
   end if;
 

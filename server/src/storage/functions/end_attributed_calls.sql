@@ -83,13 +83,13 @@ declare
   call_outcomes text[];
   call_charges bigint[] := array_fill(0::bigint, array[calls]);
   call_promos bigint[] := call_charges;
-  has_allowances boolean := false; has_tokens boolean := false; has_claims boolean := false;
+  has_allowances boolean := false; has_meters boolean := false; has_groups boolean := false; has_claims boolean := false;
   has_entries boolean := false; has_late boolean := false; has_ended_before boolean := false;
   claims_kept tid[];
   claims_ended tid[];
   asks constant boolean := ask_groups <> '{}';
   told double precision[];
-  account integer; freed bigint; allowance uuid; token_group text;
+  account integer; freed bigint; difference bigint; token_group text;
 begin
   -- Who waits for a lock is given the row as it is then. Of anything else a statement that locks sees what was there before
   -- it waited: so this one reads what it locks, and nothing else.
@@ -143,7 +143,8 @@ begin
       end if;
       account_release[account] := account_release[account] + own.amount;
       has_allowances := has_allowances or own.allowances <> '{}';
-      has_tokens := has_tokens or own.token_groups <> '{}';
+      has_meters := has_meters or own.at_once or 'all' = any (own.token_groups);
+      has_groups := has_groups or 'all' <> any (own.token_groups);
       has_claims := has_claims or own.claims;
     elsif account is null or coalesce(own.account_id, before_accounts[i]) <> call_accounts[i] then
       -- Misplaced.
@@ -215,24 +216,36 @@ begin
   -- A call of an allowance's period holds in the last one that had begun by then: it was made, at the latest, for the call.
   -- The window of a call still stands if none has begun since. Of one that has, nothing changes; it is told all the same.
   if calls = 1 and call_outcomes[1] is not null and own.id is not null then
-    foreach allowance in array own.allowances loop
-      update allowance_periods row set held = row.held - own.amount, charged = row.charged + call_charges[1]
-      where row.ctid = (
-        select ctid from allowance_periods where allowance_id = allowance and starts_at <= own.begun_at order by starts_at desc limit 1
-      );
-    end loop;
-    foreach token_group in array own.token_groups loop
-      update windows row set tokens = case when row.started_at <= coalesce(own.reserved_at, own.begun_at) then greatest(0, row.tokens
-        + greatest(0, call_input_tokens[1] + call_output_tokens[1] + call_cache_read_tokens[1] + call_cache_write_tokens[1] - own.tokens_moved)
-        - (own.tokens_estimated - own.tokens_moved))
-        else row.tokens end
-      where row.credential_id = own.credential_id and row.limit_group = token_group
-      returning array[date_part('epoch', row.started_at), row.requests, row.tokens] into told;
-      if found and asks then
-        window_keys := window_keys || (own.credential_id || ' ' || token_group);
+    if has_allowances then
+      perform settle_allowances(own.allowances, array[own.begun_at], array[own.amount], array[call_charges[1]]);
+    end if;
+    difference := greatest(0, call_input_tokens[1] + call_output_tokens[1] + call_cache_read_tokens[1] + call_cache_write_tokens[1] - own.tokens_moved)
+      - (own.tokens_estimated - own.tokens_moved);
+    if has_meters then
+      update credentials row set
+        calls_at_once = row.calls_at_once - own.at_once::integer,
+        all_tokens = case when 'all' = any (own.token_groups) and row.all_started_at <= coalesce(own.reserved_at, own.begun_at)
+          then greatest(0, row.all_tokens + difference) else row.all_tokens end
+      where row.id = own.credential_id
+      returning array[date_part('epoch', row.all_started_at), row.all_requests, row.all_tokens] into told;
+      if asks and told[1] is not null and 'all' = any (own.token_groups) then
+        window_keys := window_keys || (own.credential_id || ' all');
         window_states := window_states || array[told];
       end if;
-    end loop;
+    end if;
+    if has_groups then
+      foreach token_group in array own.token_groups loop
+        continue when token_group = 'all';
+        update group_windows row set tokens = case when row.started_at <= coalesce(own.reserved_at, own.begun_at)
+          then greatest(0, row.tokens + difference) else row.tokens end
+        where row.credential_id = own.credential_id and row.limit_group = token_group
+        returning array[date_part('epoch', row.started_at), row.requests, row.tokens] into told;
+        if found and asks then
+          window_keys := window_keys || (own.credential_id || ' ' || token_group);
+          window_states := window_states || array[told];
+        end if;
+      end loop;
+    end if;
     if own.claims then
       delete from claims where call_id = own.id and not (keep_seconds > 0 and call_charges[1] > 0);
       update claims set kept_until = at + make_interval(secs => keep_seconds) where call_id = own.id and keep_seconds > 0;
@@ -256,25 +269,40 @@ begin
     delete from holds where id = own.id;
   else
     if has_allowances then
-      update allowance_periods row set held = row.held - change.held, charged = row.charged + change.charge
-      from (
-        select period.place, sum(hold.amount)::bigint as held, sum(call_charges[hold.ordinality])::bigint as charge
-        from unnest(ending) with ordinality hold
-        cross join unnest(hold.allowances) one (id)
-        cross join lateral (
-          select ctid as place from allowance_periods where allowance_id = one.id and starts_at <= hold.begun_at order by starts_at desc limit 1
-        ) period
-        where hold.amount > 0
-        group by period.place
-      ) change
-      where row.ctid = change.place;
+      perform settle_allowances(array_agg(one.id), array_agg(hold.begun_at), array_agg(hold.amount), array_agg(call_charges[hold.ordinality]))
+      from unnest(ending) with ordinality hold cross join unnest(hold.allowances) one (id)
+      where hold.amount > 0;
     end if;
 
-    if has_tokens then
+    if has_meters then
       with changed as (
-        update windows row set tokens = greatest(0, row.tokens + change.difference)
+        update credentials row set
+          calls_at_once = row.calls_at_once - change.places,
+          all_tokens = case when change.counts then greatest(0, row.all_tokens + change.difference) else row.all_tokens end
         from (
-          select standing.place,
+          select hold.credential_id as id, count(*) filter (where hold.at_once) as places, bool_or('all' = any (hold.token_groups)) as counts,
+            sum(case when 'all' = any (hold.token_groups) and standing.started_at <= coalesce(hold.reserved_at, hold.begun_at)
+              then greatest(0, call_input_tokens[hold.ordinality] + call_output_tokens[hold.ordinality]
+                + call_cache_read_tokens[hold.ordinality] + call_cache_write_tokens[hold.ordinality] - hold.tokens_moved)
+                - (hold.tokens_estimated - hold.tokens_moved)
+              else 0 end)::bigint as difference
+          from unnest(ending) with ordinality hold
+          cross join lateral (select all_started_at as started_at from credentials where credentials.id = hold.credential_id limit 1) standing
+          where hold.at_once or 'all' = any (hold.token_groups)
+          group by hold.credential_id
+        ) change
+        where row.id = any (array[change.id])
+        returning row.id, row.all_started_at, row.all_requests, row.all_tokens, change.counts
+      )
+      select array_agg(id || ' all'), array_agg(array[date_part('epoch', all_started_at), all_requests, all_tokens])
+      into window_keys, window_states from changed where counts and all_started_at is not null;
+    end if;
+
+    if has_groups then
+      with changed as (
+        update group_windows row set tokens = greatest(0, row.tokens + change.difference)
+        from (
+          select hold.credential_id, one.limit_group,
             sum(case when standing.started_at <= coalesce(hold.reserved_at, hold.begun_at)
               then greatest(0, call_input_tokens[hold.ordinality] + call_output_tokens[hold.ordinality]
                 + call_cache_read_tokens[hold.ordinality] + call_cache_write_tokens[hold.ordinality] - hold.tokens_moved)
@@ -283,15 +311,17 @@ begin
           from unnest(ending) with ordinality hold
           cross join unnest(hold.token_groups) one (limit_group)
           cross join lateral (
-            select ctid as place, started_at from windows
-            where windows.credential_id = hold.credential_id and windows.limit_group = one.limit_group limit 1
+            select started_at from group_windows kept
+            where kept.credential_id = hold.credential_id and kept.limit_group = one.limit_group limit 1
           ) standing
-          group by standing.place
+          where one.limit_group <> 'all'
+          group by hold.credential_id, one.limit_group
         ) change
-        where row.ctid = change.place
+        where row.credential_id = any (array[change.credential_id]) and row.limit_group = any (array[change.limit_group])
         returning row.*
       )
-      select array_agg(credential_id || ' ' || limit_group), array_agg(array[date_part('epoch', started_at), requests, tokens])
+      select window_keys || array_agg(credential_id || ' ' || limit_group),
+        window_states || array_agg(array[date_part('epoch', started_at), requests, tokens])
       into window_keys, window_states from changed;
     end if;
 
@@ -365,7 +395,12 @@ begin
     into window_keys, window_states
     from unnest(ask_credentials, ask_groups) item (credential_id, limit_group)
     cross join lateral (
-      select * from windows where windows.credential_id = item.credential_id and windows.limit_group = item.limit_group limit 1
+      select id as credential_id, 'all' as limit_group, all_started_at as started_at, all_requests as requests, all_tokens as tokens from credentials
+      where item.limit_group = 'all' and id = item.credential_id and all_started_at is not null
+      union all
+      select kept.credential_id, kept.limit_group, kept.started_at, kept.requests, kept.tokens from group_windows kept
+      where item.limit_group <> 'all' and kept.credential_id = item.credential_id and kept.limit_group = item.limit_group
+      limit 1
     ) row;
   end if;
 

@@ -104,8 +104,13 @@ begin
 
       if more_tokens > 0 then
         for j in window_from .. ask_windows_to[i] loop
-          select started_at, requests, tokens into standing from windows
-          where credential_id = own.credential_id and limit_group = ask_groups[j] and started_at + make_interval(secs => ask_seconds[j]) > at;
+          if ask_groups[j] = 'all' then
+            select all_started_at as started_at, all_requests as requests, all_tokens as tokens into standing from credentials
+            where id = own.credential_id and all_started_at + make_interval(secs => ask_seconds[j]) > at;
+          else
+            select started_at, requests, tokens into standing from group_windows
+            where credential_id = own.credential_id and limit_group = ask_groups[j] and started_at + make_interval(secs => ask_seconds[j]) > at;
+          end if;
           window_started[j] := coalesce(standing.started_at, at);
           window_requests[j] := coalesce(standing.requests, 0);
           window_tokens[j] := coalesce(standing.tokens, 0);
@@ -127,12 +132,17 @@ begin
           fits := (
             select greatest(0, coalesce(least(row.amount, allowance.amount) - row.charged - row.held, allowance.amount))
             from (
-              select item.id, coalesce(budget.amount, item.amount) as amount, budget.amount as followed, period_start(item.period, own.begun_at) as starts_at
+              select item.id, item.credential_id, coalesce(budget.amount, item.amount) as amount, budget.amount as followed,
+                period_start(item.period, own.begun_at) as starts_at
               from allowances item left join lateral (select amount from budgets where id = item.follows limit 1) budget on true where item.id = one
             ) allowance
             left join lateral (
-              select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
-              where allowance_id = allowance.id and starts_at = allowance.starts_at limit 1
+              select coalesce(allowance.followed, amount) as amount, charged, held from kept_periods
+              where allowance_id = allowance.id and starts_at = allowance.starts_at
+              union all
+              select coalesce(allowance.followed, budget_amount), budget_charged, budget_held from credentials meter
+              where meter.id = allowance.credential_id and budget_id = allowance.id and budget_starts_at = allowance.starts_at
+              limit 1
             ) row on true
           );
           -- Of several that are in the way the tightest is told, as in BEGIN.
@@ -146,11 +156,15 @@ begin
         end if;
         account_free[account] := account_free[account] - more;
         foreach one in array own.allowances loop
-          insert into allowance_periods as row (allowance_id, starts_at, amount, held)
+          update credentials meter set budget_held = meter.budget_held + more
+          from allowances item
+          where item.id = one and meter.id = item.credential_id and meter.budget_id = one and meter.budget_starts_at = period_start(item.period, own.begun_at);
+          continue when found;
+          insert into kept_periods as row (allowance_id, starts_at, amount, held)
           select item.id, period_start(item.period, own.begun_at), coalesce(budget.amount, before.amount, item.amount), more
           from allowances item left join lateral (select amount from budgets where id = item.follows limit 1) budget on true
           left join lateral (
-            select amount from allowance_periods where allowance_id = item.id and starts_at = period_start(item.period, own.begun_at) limit 1
+            select amount from kept_periods where allowance_id = item.id and starts_at = period_start(item.period, own.begun_at) limit 1
           ) before on true
           where item.id = one
           on conflict (allowance_id, starts_at) do update set held = row.held + excluded.held, amount = greatest(row.amount, excluded.amount);
@@ -159,7 +173,12 @@ begin
 
       if more_tokens > 0 then
         for j in window_from .. ask_windows_to[i] loop
-          insert into windows (credential_id, limit_group, started_at, requests, tokens)
+          if ask_groups[j] = 'all' then
+            update credentials set all_started_at = window_started[j], all_requests = window_requests[j], all_tokens = window_tokens[j] + more_tokens
+            where id = own.credential_id;
+            continue;
+          end if;
+          insert into group_windows (credential_id, limit_group, started_at, requests, tokens)
           values (own.credential_id, ask_groups[j], window_started[j], window_requests[j], window_tokens[j] + more_tokens)
           on conflict (credential_id, limit_group) do update
           set started_at = excluded.started_at, requests = excluded.requests, tokens = excluded.tokens;

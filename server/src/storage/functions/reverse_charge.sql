@@ -41,10 +41,14 @@ begin
     update promotions set remaining = remaining + change.promo_change
     where id = (select id from promotions where account_id = charge.account_id order by expires_at desc, id desc limit 1);
   end if;
-  update allowance_periods row set charged = row.charged - given
+  update kept_periods row set charged = row.charged - given
   from allowances allowance
   where allowance.id = any (charge.allowances) and row.allowance_id = allowance.id
     and row.starts_at = period_start(allowance.period, charge.begun_at);
+  update credentials row set budget_charged = row.budget_charged - given
+  from allowances allowance
+  where allowance.id = any (charge.allowances) and row.id = allowance.credential_id and row.budget_id = allowance.id
+    and row.budget_starts_at = period_start(allowance.period, charge.begun_at);
   if given = 0 then return 0; end if;
   if charge.booked then
     insert into usage_hours as row (credential_id, hour, account_id, requests, failed_requests,

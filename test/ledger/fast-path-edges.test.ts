@@ -1,0 +1,378 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import type { Attribution, Call } from '../../server/src/calls/call.ts'
+import { voidOf } from '../../server/src/calls/calls.ts'
+import { isUsual, type UsualCall } from '../../server/src/calls/fast-begin.ts'
+import { isUsualEnding } from '../../server/src/calls/fast-end.ts'
+import { createFastPath } from '../../server/src/calls/fast-path.ts'
+import { allAnswered, Contended, createMoneyQuery, Unanswered } from '../../server/src/calls/money-query.ts'
+import { skewedClock, systemClock } from '../../server/src/kernel/clock.ts'
+import { createIds, type Id } from '../../server/src/kernel/ids.ts'
+import { nanos } from '../../server/src/kernel/money.ts'
+import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { silentLog } from '../../server/src/telemetry/log.ts'
+import { watched } from './fast-path-world.ts'
+import {
+  callOf,
+  makeParty,
+  moneyOf,
+  openSession,
+  type Party,
+  passTime,
+  periodsOf,
+  postOf,
+  whileLocked,
+  windowOf,
+} from './session.ts'
+import { connect, ids, makeAllowance, makeCredential } from './world.ts'
+
+/**
+ * What generated calls seldom or never ask of the statements for calls that fit: limits that differ, ids of two days, keys and budgets of somebody else. One call goes by
+ * one form of a statement, two of an account by the other, and both have to ask the same.
+ */
+const database = await freshDatabase()
+const { pools, ownerId } = connect(database.url)
+const pool = pools.rest
+const session = await openSession(database.url)
+after(() => Promise.all([session.close(), pools.close()]))
+
+const ALL = { group: 'all', seconds: 60, requestLimit: 8, tokenLimit: 100 }
+const SLOT = { scope: 'concurrency', key: 'all', limit: 8, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
+
+type Asks = {
+  readonly id?: Id
+  readonly tokens?: number
+  readonly own?: Id
+  readonly window?: Partial<typeof ALL>
+  readonly places?: number
+  readonly attribution?: Attribution
+}
+
+function usual(
+  party: Party,
+  { id = ids.next(), tokens = 5, own, window, places = 8, attribution }: Asks = {},
+): UsualCall {
+  const call: Call = {
+    ...callOf(party, { id, tokens, windows: [{ ...ALL, ...window }], claims: [{ ...SLOT, limit: places }] }),
+    hold: { amount: nanos(10n), terms: '{}', allowances: own === undefined ? [] : [own], own },
+    attribution,
+  }
+  assert.ok(isUsual(call))
+  return call
+}
+
+const agrees = async ({ accountId }: Party) => assert.deepEqual(await verifyLedger(pool, [accountId]), [])
+
+/** Leaves all of them to the judging function, and nothing behind. */
+async function leavesAlone(...calls: readonly UsualCall[]): Promise<void> {
+  const accounts = [...new Set(calls.map(({ accountId }) => accountId))]
+  const heldBefore = await Promise.all(accounts.map(async (accountId) => (await moneyOf(pool, { accountId })).held))
+  assert.deepEqual(
+    await session.beginFitting(...calls),
+    calls.map(() => undefined),
+  )
+  assert.deepEqual(
+    await Promise.all(accounts.map(async (accountId) => (await moneyOf(pool, { accountId })).held)),
+    heldBefore,
+  )
+}
+
+for (const count of [1, 2]) {
+  const several = (make: () => UsualCall) => Array.from({ length: count }, make)
+  const called = count === 1 ? 'one call' : 'two calls of an account'
+
+  describe(`a begin of calls that fit, with ${called}`, () => {
+    it('begins nothing that is beyond a limit by itself, in a window that has not begun', async () => {
+      const party = await makeParty(pool, 100n)
+      await leavesAlone(...several(() => usual(party, { tokens: 101 })))
+      await leavesAlone(...several(() => usual(party, { window: { requestLimit: 0 } })))
+      await leavesAlone(...several(() => usual(party, { places: 0 })))
+      assert.equal(await windowOf(pool, party, 'all'), undefined)
+    })
+
+    it("begins nothing by a key of another account, whoever's money it would be", async () => {
+      const [party, stranger] = [await makeParty(pool, 100n), await makeParty(pool, 100n)]
+      await leavesAlone(...several(() => usual({ ...party, credentialId: stranger.credentialId })))
+      assert.equal(await windowOf(pool, stranger, 'all'), undefined)
+    })
+
+    it('begins nothing of a budget while another one stands with the key', async () => {
+      const party = await makeParty(pool, 100n)
+      const [roomy, own] = [
+        await makeAllowance(pool, party.accountId, 'total', 90n),
+        await makeAllowance(pool, party.accountId, 'total', 5n),
+      ]
+      await pool.query('select meter_budget(credential => $1, allowance => $2)', [party.credentialId, roomy])
+      await leavesAlone(...several(() => usual(party, { own })))
+      assert.deepEqual(await periodsOf(pool, roomy), [{ charged: 0n, held: 0n }])
+    })
+
+    it('begins them when it has waited, not when it was sent: tokens of a window that began meanwhile are given back', async () => {
+      const party = await makeParty(pool, 100n)
+      const calls = several(() => usual(party, { tokens: 20 }))
+      await whileLocked(
+        { url: database.url, observer: pool, ...party },
+        (holder) => holder.begin(callOf(party, { tokens: 7, windows: [ALL] })),
+        (waiter) => waiter.beginFitting(...calls),
+      )
+      assert.equal((await windowOf(pool, party, 'all'))?.tokens, 7n + 20n * BigInt(count))
+      await session.end(...calls.map(voidOf))
+      assert.equal((await windowOf(pool, party, 'all'))?.tokens, 7n)
+      await agrees(party)
+    })
+
+    it('notes whose calls they are, and who runs them', async () => {
+      const party = await makeParty(pool, 100n)
+      const attribution = { model: 'm', endUser: { id: ids.next(), label: 'Ann' }, tags: [] }
+      const calls = several(() => usual(party, { attribution }))
+      await session.beginFitting(...calls)
+      await session.begin({ ...usual(party, { attribution }), windows: [] })
+      const { rows } = await pool.query(
+        'select asked_model, end_user, end_user_label, owner_id, count(*)::integer from holds where account_id = $1 group by 1, 2, 3, 4',
+        [party.accountId],
+      )
+      assert.equal(rows.length, 1, 'all alike, by the statement and by the judging function')
+      assert.deepEqual([rows[0]?.end_user, rows[0]?.end_user_label], [attribution.endUser.id, 'Ann'])
+    })
+  })
+
+  describe(`an end of calls that fit, with ${called}`, () => {
+    it('leaves calls alone that have reserved tokens in two windows', async () => {
+      const party = await makeParty(pool, 100n)
+      const calls = several(() => usual(party, { tokens: 20 }))
+      await session.beginFitting(...calls)
+      await passTime(pool, party, 61)
+      await session.begin(callOf(party, { tokens: 3, windows: [ALL] }))
+      for (const { id, accountId, windows } of calls)
+        await session.extend({ id, accountId, windows, amount: nanos(10n), tokens: 30 })
+      const endings = calls.map((call) => postOf(call, 4n, { inputTokens: 25 }))
+      assert.deepEqual(
+        await session.endFitting(...calls.map((call, at) => [call, endings[at] ?? assert.fail()] as const)),
+        calls.map(() => undefined),
+      )
+      await session.end(...endings)
+      assert.equal((await windowOf(pool, party, 'all'))?.tokens, 3n + 5n * BigInt(count))
+      await agrees(party)
+    })
+
+    it('ends them when it has waited, not when it was sent', async () => {
+      const party = await makeParty(pool, 100n)
+      const calls = several(() => usual(party))
+      await session.beginFitting(...calls)
+      let at: unknown
+      await whileLocked(
+        { url: database.url, observer: pool, ...party },
+        async (holder) => {
+          const [row] = await holder.query('select clock_timestamp()::text as at')
+          at = row?.at
+        },
+        (waiter) => waiter.endFitting(...calls.map((call) => [call, voidOf(call)] as const)),
+      )
+      const { rowCount } = await pool.query('select from charges where account_id = $1 and ended_at > $2', [
+        party.accountId,
+        at,
+      ])
+      assert.equal(rowCount, count)
+    })
+  })
+}
+
+describe('calls that fit, of which one is of another day', () => {
+  it('are known again each by the day of its id', async () => {
+    const tomorrow = createIds({ clock: skewedClock(systemClock, 86_400_000) })
+    const party = await makeParty(pool, 100n)
+    for (const [first, second] of [
+      [ids.next(), tomorrow.next()],
+      [tomorrow.next(), ids.next()],
+    ] as const) {
+      const calls = [usual(party, { id: first }), usual(party, { id: second })] as const
+      await session.end(voidOf(calls[1]))
+      await leavesAlone(...calls)
+    }
+  })
+})
+
+describe('two calls of a key that are not alike', () => {
+  const tighter: readonly (readonly [what: string, asks: Asks])[] = [
+    ['requests', { window: { requestLimit: 1 } }],
+    ['tokens', { window: { tokenLimit: 9 } }],
+    ['calls at once', { places: 1 }],
+  ]
+  for (const [what, asks] of tighter) {
+    it(`fit only into the tighter of their limits of ${what}`, async () => {
+      const party = await makeParty(pool, 100n)
+      await leavesAlone(usual(party), usual(party, asks))
+      await leavesAlone(usual(party, asks), usual(party))
+    })
+  }
+
+  for (const isMoved of [true, false]) {
+    it(`are charged each to the period that it began in, while that of ${isMoved ? 'today' : 'yesterday'} stands with the key`, async () => {
+      const party = await makeParty(pool, 100n)
+      const own = await makeAllowance(pool, party.accountId, 'day', 50n)
+      const meter = () =>
+        pool.query('select meter_budget(credential => $1, allowance => $2)', [party.credentialId, own])
+      await meter()
+      const [before, since] = [usual(party, { own }), usual(party, { own })]
+      assert.equal((await session.beginFitting(before))[0]?.outcome, 'begun')
+      const day = "interval '1 day'"
+      for (const sql of [
+        `update holds set begun_at = begun_at - ${day} where credential_id = $1`,
+        `update credentials set budget_starts_at = budget_starts_at - ${day}, budget_ends_at = budget_ends_at - ${day} where id = $1`,
+      ])
+        await pool.query(sql, [party.credentialId])
+      if (isMoved) await meter()
+      const begun = isMoved ? await session.beginFitting(since) : await session.begin(since)
+      assert.equal(begun[0]?.outcome, 'begun')
+      const ended = await session.endFitting([before, postOf(before, 3n)], [since, postOf(since, 4n)])
+      assert.deepEqual(
+        ended.map((one) => one?.charged),
+        [3n, 4n],
+      )
+      assert.deepEqual(await periodsOf(pool, own), [
+        { charged: 3n, held: 0n },
+        { charged: 4n, held: 0n },
+      ])
+      await agrees(party)
+    })
+  }
+})
+
+describe('what is no usual call, and no usual ending', () => {
+  const party = { accountId: ids.next(), credentialId: ids.next() }
+  const call = usual(party)
+  const other = ids.next()
+  const unusual: readonly (readonly [what: string, call: Call])[] = [
+    ['a task', { ...call, task: { model: 'm', prompt: Buffer.of() } }],
+    ['a window of another group', { ...call, windows: [{ ...ALL, group: 'deep_research' }] }],
+    ['a window that counts no tokens', { ...call, windows: [{ ...ALL, tokenLimit: null }] }],
+    ['two windows', { ...call, windows: [ALL, { ...ALL, group: 'deep_research' }] }],
+    ['an idempotency key', { ...call, claims: [{ ...SLOT, scope: 'idempotency' }] }],
+    ['a place in a set of its own', { ...call, claims: [{ ...SLOT, key: 'video' }] }],
+    ['a budget that keys share', { ...call, hold: { ...call.hold, allowances: [other] } }],
+    ['two budgets', { ...call, hold: { ...call.hold, allowances: [other, ids.next()], own: other } }],
+  ]
+  for (const [what, one] of unusual) it(`a call with ${what}`, () => assert.equal(isUsual(one), false))
+
+  it('an ending with a task, a loss or another window', () => {
+    const ending = postOf(call, 4n)
+    assert.ok(isUsualEnding(ending))
+    assert.ok(isUsualEnding({ ...ending, asked: call }))
+    assert.ok(!isUsualEnding({ ...ending, task: { state: 'CANCELED' } }))
+    assert.ok(!isUsualEnding({ ...ending, loss: { nanos: nanos(1n), claim: null, route: 'sandbox' } }))
+    for (const window of [
+      { ...ALL, group: 'deep_research' },
+      { ...ALL, tokenLimit: null },
+    ])
+      assert.ok(!isUsualEnding({ ...ending, asked: { ...call, windows: [window] } }))
+  })
+
+  it('the end of a call for another account than its own, which is refused', async () => {
+    const [own, stranger] = [await makeParty(pool, 100n), await makeParty(pool, 100n)]
+    const path = createFastPath({ clock: systemClock, log: silentLog })
+    const query = createMoneyQuery(pools.money)
+    const mine = usual(own)
+    await path.begin(query, ownerId, [mine])
+    const [answer] = await path.end(query, [{ ...postOf(mine, 4n), accountId: stranger.accountId }])
+    assert.ok(answer instanceof Error)
+    assert.equal((await moneyOf(pool, own)).held, 10n)
+  })
+})
+
+describe('a key whose call did not fit', () => {
+  it('is sent to the judging function for two seconds, and then to the statement again', async () => {
+    let nowMs = 0
+    const path = createFastPath({ clock: { ...systemClock, monotonicMs: () => nowMs }, log: silentLog })
+    const { query, take } = watched(createMoneyQuery(pools.money))
+    const party = await makeParty(pool, 100n)
+    const names = async (asks: Asks) => {
+      await path.begin(query, ownerId, [usual(party, asks)])
+      return (await take()).map(({ name }) => name)
+    }
+    assert.deepEqual(await names({ tokens: 101 }), ['begin_fitting_calls_each', 'begin_attributed_calls'])
+    nowMs = 1_999
+    assert.deepEqual(await names({}), ['begin_attributed_calls'])
+    nowMs = 2_000
+    assert.deepEqual(await names({}), ['begin_fitting_calls_each'])
+  })
+})
+
+describe('a later migration', () => {
+  it('has two calls of an account judged, too', async () => {
+    const party = await makeParty(pool, 100n)
+    const calls = [usual(party), usual(party)]
+    await session.beginFitting(...calls)
+    const say = (word: boolean) =>
+      pool.query(
+        `create or replace function calls_may_fit() returns boolean language sql stable parallel safe return ${word}`,
+      )
+    await say(false)
+    try {
+      await leavesAlone(usual(party), usual(party))
+      assert.deepEqual(await session.endFitting(...calls.map((call) => [call, voidOf(call)] as const)), [
+        undefined,
+        undefined,
+      ])
+    } finally {
+      await say(true)
+    }
+    await agrees(party)
+  })
+})
+
+describe('keys of an account, of which one is refused', () => {
+  it('are begun but for that one, and hold what they ask for', async () => {
+    const party = await makeParty(pool, 100n)
+    const other = { ...party, credentialId: await makeCredential(pool, party.accountId) }
+    await pool.query('update credentials set active = false where id = $1', [party.credentialId])
+    const [refused, begun] = await session.beginFitting(usual(party), usual(other))
+    assert.deepEqual([refused, begun?.outcome, begun?.free], [undefined, 'begun', 90n])
+    assert.equal((await moneyOf(pool, party)).held, 10n)
+    await agrees(party)
+  })
+})
+
+describe('two calls of an account', () => {
+  it('fit into its money only together', async () => {
+    const party = await makeParty(pool, 19n)
+    const other = { ...party, credentialId: await makeCredential(pool, party.accountId) }
+    await leavesAlone(usual(party), usual(other))
+  })
+})
+
+describe('a budget', () => {
+  it('is put to its key by nobody while somebody else has the account', async () => {
+    const party = await makeParty(pool, 100n)
+    const own = await makeAllowance(pool, party.accountId, 'total', 50n)
+    const values = [party.credentialId, own]
+    await whileLocked(
+      { url: database.url, observer: pool, ...party },
+      (holder) => holder.begin(callOf(party, { hold: 10n, allowances: [own] })),
+      (waiter) => waiter.query('select meter_budget(credential => $1, allowance => $2)', values),
+    )
+    assert.deepEqual(await periodsOf(pool, own), [{ charged: 0n, held: 10n }])
+    await agrees(party)
+  })
+})
+
+describe('statements beside each other, of which some fail', () => {
+  const [refused, locked, lost] = [new Error('refused'), new Contended('locked'), new Unanswered('lost')]
+
+  it('tell the error that says the least: an unknown outcome before a lock, and that before a refusal', async () => {
+    const failing = (...errors: readonly Error[]) => allAnswered(errors.map((error) => Promise.reject(error)))
+    await assert.rejects(failing(refused, locked, lost), (error) => error === lost)
+    await assert.rejects(failing(lost, refused), (error) => error === lost)
+    await assert.rejects(failing(refused, locked), (error) => error === locked)
+  })
+
+  it('tell it once all have ended', async () => {
+    let hasEnded = false
+    const slow = setImmediate().then(() => {
+      hasEnded = true
+    })
+    await assert.rejects(allAnswered([Promise.reject(refused), slow]), refused)
+    assert.ok(hasEnded)
+  })
+})
