@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startGateway } from '../../harness/gateways.ts'
-import { count, recordProof, seed } from '../../harness/proof.ts'
+import { count, recordProof, seed, sometimes } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { until } from '../../harness/until.ts'
 import { Random } from '../../sandbox/src/random.ts'
@@ -64,8 +64,11 @@ describe('a vendor that deviates from its protocol', () => {
 
     const wrong = verdicts.filter(({ isRight }) => !isRight)
     // A test that sees no attack through, no loss and no answer shows nothing.
-    assert.ok(calls.length > 0.4 * REQUESTS && calls.length < REQUESTS, `${calls.length} of ${REQUESTS} were sent`)
-    assert.ok(wrong.some(({ bill, held }) => bill > held))
+    sometimes(calls.length > 0.4 * REQUESTS && calls.length < REQUESTS, `${calls.length} of ${REQUESTS} were sent`)
+    sometimes(
+      wrong.some(({ bill, held }) => bill > held),
+      'a bill above its hold',
+    )
     recordProof('deviants', 'no call gets more than its hold buys where the profile is right', {
       requests: REQUESTS,
       attacks: done.filter(({ request }) => request.attack !== undefined).length,

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Gateway } from '../../harness/gateways.ts'
-import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
+import { count, isFullProof, recordProof, seed, sometimes } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
@@ -127,7 +127,7 @@ describe('keys that are sent again while processes are killed', () => {
       killAndRestart(() => senders === 0),
       ...Array.from({ length: SENDERS }, () => work()),
     ])
-    assert.ok(kills >= 2, `${kills} kills`)
+    sometimes(kills >= 2, `${kills} kills`)
 
     // Leases end and orphans are swept by themselves; that takes half a minute, which the reduced run does not have.
     const isSwept = async () => [...(await openHolds()).values()].every((isUnsettled) => isUnsettled)
@@ -169,8 +169,8 @@ describe('keys that are sent again while processes are killed', () => {
       else figures.never += 1
     }
     assert.equal(askedInAll, journal.length, 'every request of an upstream belongs to a key')
-    assert.ok(figures.charged > KEYS / 2)
-    if (isFullProof) assert.ok(figures.unsettled > 0, 'a kill in the middle of a call')
+    sometimes(figures.charged > KEYS / 2, `${figures.charged} were charged`)
+    sometimes(figures.unsettled > 0, 'a kill in the middle of a call')
     assert.deepEqual(await verifyLedger(pool), [])
 
     const all = [...told.values()].flat()

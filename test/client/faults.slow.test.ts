@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { Farebox, FareboxError, type Usd } from '../../client/src/index.ts'
-import { count, recordProof, seed } from '../../harness/proof.ts'
+import { count, recordProof, seed, sometimes } from '../../harness/proof.ts'
 import { createTcpProxy } from '../../harness/tcp-proxy.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
@@ -126,8 +126,8 @@ describe('calls through connections that break, to providers that fail', () => {
     const by = Object.fromEntries(
       [...Map.groupBy(told, ({ what }) => what)].map(([what, some]) => [what, some.length]).toSorted(),
     )
-    assert.ok(Number(by.answered) > CALLS / 2)
-    assert.ok(Number(by.idempotency_completed) > 0, JSON.stringify(by))
+    sometimes(Number(by.answered) > CALLS / 2, `${by.answered} were answered`)
+    sometimes(Number(by.idempotency_completed) > 0, JSON.stringify(by))
     const looked = told.filter(({ cost }) => cost === null).length
     recordProof('client-faults', 'the sum of costs', {
       calls: CALLS,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { judge } from '../../harness/figures.ts'
-import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
+import { count, isFullProof, recordProof, seed, sometimes } from '../../harness/proof.ts'
 import { type Kind, LINK_KINDS, OUTAGES, planOf } from './plan.ts'
 import { type RunResult, runFaults } from './run.ts'
 
@@ -69,7 +69,7 @@ describe('the cluster under faults', () => {
     for (const { faults } of results)
       for (const [kind, more] of Object.entries(faults)) hits[kind] = (hits[kind] ?? 0) + more
     assert.ok(Object.keys(hits).length > 0)
-    if (isFullProof) assert.ok(LINK_KINDS.every((kind) => (hits[kind] ?? 0) > 0))
+    for (const kind of LINK_KINDS) sometimes((hits[kind] ?? 0) > 0, kind)
     recordProof(PROOF, 'hits by kind', { runs: results.length, held: results.filter(({ ok }) => ok).length, hits })
   })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import fc from 'fast-check'
-import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
+import { count, recordProof, seed, sometimes } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import type { Attribution, Call, Ending } from '../../server/src/calls/call.ts'
 import { voidOf } from '../../server/src/calls/calls.ts'
@@ -378,8 +378,8 @@ describe('usage by whose spend it is', () => {
     assert.equal(await inTail(pool), 0)
     assert.deepEqual(await verifyLedger(pool), [])
     cells += await compare(team, happened, QUERIES / 4)
-    // How many a question has is chance: few of them say little about that.
-    assert.ok(cells > (isFullProof ? QUERIES : 0), `${cells} sums were compared`)
+    assert.ok(cells > 0)
+    sometimes(cells > QUERIES, `${cells} sums were compared`)
     recordProof('attribution', 'groups of reports that equal the calls, to the nano', {
       calls: CALLS,
       reports: QUERIES,

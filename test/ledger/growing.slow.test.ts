@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import { type Child, startChild } from '../../harness/child.ts'
-import { count, recordProof, seed } from '../../harness/proof.ts'
+import { count, recordProof, seed, sometimes } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { resolveCall } from '../../server/src/calls/orphans.ts'
@@ -127,9 +127,9 @@ describe('calls that grow, of processes that are killed', () => {
       overran,
     }
     console.log(JSON.stringify(figures))
-    assert.ok((outcomes.allowance_spent ?? 0) > 0, 'some met the ceiling')
-    assert.ok(grownOrphans > 0, 'some died after they had grown')
-    assert.ok(overran > 0)
+    sometimes((outcomes.allowance_spent ?? 0) > 0, 'some met the ceiling')
+    sometimes(grownOrphans > 0, 'some died after they had grown')
+    sometimes(overran > 0, 'some overran')
     recordProof('ledger-growing', 'processes that are killed', figures)
   })
 })

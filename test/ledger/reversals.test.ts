@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import fc from 'fast-check'
-import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
+import { count, isFullProof, recordProof, seed, sometimes } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
@@ -57,9 +57,8 @@ describe('payment, call, refund, dispute, won dispute and expiry', () => {
       assert.deepEqual(broken, [])
       assert.equal(played, orders)
       assert.ok(watched.looks > 0)
-      // In a short run it depends on the moments of the looks what is seen, and on the machine how many there are.
-      if (isFullProof) assert.ok(watched.looks > orders && watched.differentSums > 1)
-      if (isFullProof) for (const [what, times] of Object.entries(watched)) assert.ok(times > 0, `never seen: ${what}`)
+      sometimes(watched.looks > orders && watched.differentSums > 1, 'looks from between the steps')
+      for (const [what, times] of Object.entries(watched)) sometimes(times > 0, what)
       for (const one of MUST_BE_ANSWERED)
         assert.ok(figures.answers[one], `never answered: ${one} of ${JSON.stringify(figures.answers)}`)
       recordProof('ledger-reversals', title, { orders: played, ...figures, watched })
@@ -96,7 +95,7 @@ describe('verbs that are sent at once', () => {
     } finally {
       await Promise.all(sessions.map((one) => one.close()))
     }
-    assert.ok(firsts.size > RACES / 4, 'races were won in many different orders')
+    sometimes(firsts.size > RACES / 4, 'races were won in many different orders')
     const figures = { races: RACES, connections: sessions.length, differentOrders: firsts.size }
     recordProof('ledger-reversals', 'are each done once, whichever of three connections comes first', figures)
   })

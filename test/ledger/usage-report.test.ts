@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { z } from 'zod'
-import { count, recordProof, seed } from '../../harness/proof.ts'
+import { count, recordProof, seed, sometimes } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import type { Call, Ending } from '../../server/src/calls/call.ts'
 import { voidOf } from '../../server/src/calls/calls.ts'
@@ -288,7 +288,7 @@ describe('the usage report', () => {
       { seed, numRuns: WINDOWS, endOnFailure: true },
     )
     const seen = { windows: WINDOWS, that_cut_hours: cuts, with_a_day_below_zero: below }
-    assert.ok(cuts > WINDOWS / 10 && below > WINDOWS / 100, JSON.stringify(seen))
+    sometimes(cuts > WINDOWS / 10 && below > WINDOWS / 100, JSON.stringify(seen))
     recordProof('usage-report', 'windows that equal the plain sum of charges and entries, to the micro', seen)
   })
 
@@ -424,6 +424,6 @@ describe('the usage report', () => {
       seen.add(totals.requests)
     }
     await settling
-    assert.ok(seen.size > 3, `${seen.size} states were seen`)
+    sometimes(seen.size > 3, `${seen.size} states were seen`)
   })
 })

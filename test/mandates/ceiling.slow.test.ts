@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../../harness/free-port.ts'
 import type { Gateway } from '../../harness/gateways.ts'
-import { count, recordProof, seed } from '../../harness/proof.ts'
+import { count, recordProof, seed, sometimes } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { Random } from '../../sandbox/src/random.ts'
 import { nanos, usd } from '../../server/src/kernel/money.ts'
@@ -135,7 +135,7 @@ describe('a mandate of one dollar', () => {
         }
       }
     }
-    assert.ok(kills > 0)
+    sometimes(kills > 0, 'a kill')
     assert.ok((await sandbox.journal()).length <= Number(CEILING / CENT) * ROUNDS, 'no upstream was asked for more')
     recordProof('mandates', 'one mandate under messages at once, with kills', {
       ...{

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Gateway, startGateway, startGateways } from '../../harness/gateways.ts'
-import { count, recordProof, seed } from '../../harness/proof.ts'
+import { count, recordProof, seed, sometimes } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { Random } from '../../sandbox/src/random.ts'
@@ -113,7 +113,7 @@ describe('messages of an outbox whose workers are killed', () => {
     const lost = written.filter((id) => !acted.has(id))
     const wrong = [...acted.keys()].filter((id) => !written.includes(id))
     assert.deepEqual([lost, wrong], [[], []])
-    assert.ok(takenBack.length > 0)
+    sometimes(takenBack.length > 0, 'some were taken back')
     const bodies = new Set(acted.values())
     assert.deepEqual(
       [...bodies].toSorted(),
@@ -128,8 +128,8 @@ describe('messages of an outbox whose workers are killed', () => {
     )
     const [{ payloads_kept, ...attempts }] = rows
     assert.equal(payloads_kept, 0)
-    assert.ok(attempts.tried_again > 0, 'some were tried again')
-    assert.ok(figures.repeated > 0, 'some came again, and were known by their ids')
+    sometimes(attempts.tried_again > 0, 'some were tried again')
+    sometimes(figures.repeated > 0, 'some came again, and were known by their ids')
     recordProof(PROOF, 'workers killed while they deliver', {
       ...{
         messages: MESSAGES,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { type Gateway, startGateway } from '../../../harness/gateways.ts'
-import { count, isFullProof, recordProof, seed } from '../../../harness/proof.ts'
+import { count, isFullProof, recordProof, seed, sometimes } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import type { JournalEntry } from '../../../sandbox/src/journal.ts'
@@ -219,7 +219,7 @@ describe('MODEL-3 a stream whose caller leaves at a random byte', { concurrency:
         assert.deepEqual([charge.outcome, charge.overrun, charge.failed], ['posted', 0n, false])
       }
       const left = cuts.filter(({ end }) => end === 'cut')
-      assert.ok(left.length > CUTS / 2 && left.length < cuts.length)
+      sometimes(left.length > CUTS / 2 && left.length < cuts.length, `${left.length} of ${cuts.length} were cut`)
       recordProof('stream-cuts', `drained, ${protocol}`, {
         streams: cuts.length,
         cut_by_the_caller: left.length,
@@ -261,7 +261,7 @@ describe('MODEL-3 a stream whose caller leaves at a random byte, and whose upstr
       const short = aborted.filter(isShort)
       if (isFullProof) assert.ok(short.every(isLate), JSON.stringify(short.filter((cut) => !isLate(cut))[0]))
       // Of some protocols half of the bytes repeat the answer, when the upstream has ended already.
-      assert.ok(aborted.length > CUTS / 8 && ended.length > 0)
+      sometimes(aborted.length > CUTS / 8 && ended.length > 0, `${aborted.length} were given up, ${ended.length} ended`)
       recordProof('stream-cuts', `aborted, ${protocol}`, {
         streams: cuts.length,
         charged_as_counted: aborted.length - unheard.length,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Gateway } from '../../../harness/gateways.ts'
-import { count, isFullProof, recordProof, seed } from '../../../harness/proof.ts'
+import { count, recordProof, seed, sometimes } from '../../../harness/proof.ts'
 import { CONVERSATION_SLOTS, SANDBOX_LIMITS, SANDBOX_PRICE } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../../harness/until.ts'
@@ -121,10 +121,8 @@ describe('streams that grow, through processes that are killed', () => {
     const figures = { streams: ROUNDS * STREAMS, kills, instants, outcomes, grown, orphans }
     console.log(JSON.stringify(figures))
     assert.ok(kills > 0)
-    if (isFullProof) {
-      for (const how of ['whole', 'at the ceiling', 'cut', '402']) assert.ok((outcomes[how] ?? 0) > 0, how)
-      assert.ok(grown > 0 && orphans > 0)
-    }
+    for (const how of ['whole', 'at the ceiling', 'cut', '402']) sometimes((outcomes[how] ?? 0) > 0, how)
+    sometimes(grown > 0 && orphans > 0, 'holds that grew, and orphans')
     recordProof('growing', 'streams through processes that are killed', figures)
   })
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { count, recordProof, seed } from '../../../harness/proof.ts'
+import { count, recordProof, seed, sometimes } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { hashOf, Random } from '../../../sandbox/src/random.ts'
@@ -170,11 +170,11 @@ describe('LIMIT-1 LIMIT-4 LIMIT-5 tokens a minute over three processes', () => {
       for (let n = next++; n < MIXES; n = next++) await runMix(n, counts)
     })
     await Promise.all(runners)
-    for (const [what, times] of Object.entries(counts)) assert.ok(times > 0, `nothing was ever ${what}`)
+    for (const [what, times] of Object.entries(counts)) sometimes(times > 0, what)
     const { rows } = await pool.query<{ read: number }>(
       'select count(*)::float8 as read from charges where cache_read_tokens > 0',
     )
-    assert.ok((rows[0]?.read ?? 0) > 0, 'nothing was ever read from a cache')
+    sometimes((rows[0]?.read ?? 0) > 0, 'something was read from a cache')
     recordProof('token-limits', 'reserved and used within the limit', {
       processes: PROCESSES,
       mixes: MIXES,

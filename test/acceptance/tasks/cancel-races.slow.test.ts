@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { count, recordProof, seed } from '../../../harness/proof.ts'
+import { count, recordProof, seed, sometimes } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
 import { Random } from '../../../sandbox/src/random.ts'
@@ -97,7 +97,7 @@ describe('cancels that arrive around the end of a task', () => {
       figures[name] = (figures[name] ?? 0) + 1
       for (const code of codes) answers[String(code)] = (answers[String(code)] ?? 0) + 1
     }
-    for (const [name, times] of Object.entries(figures)) assert.ok(times > 0, `none ended as ${name}`)
+    for (const [name, times] of Object.entries(figures)) sometimes(times > 0, `some ended as ${name}`)
     assert.equal(upstream.size, all.length, 'none was made twice')
     const { rows: taken } = await pool.query("select count(*)::integer as places from claims where scope = 'tasks'")
     assert.deepEqual(taken, [{ places: 0 }])

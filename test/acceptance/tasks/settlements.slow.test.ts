@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { judge } from '../../../harness/figures.ts'
-import { count, isFullProof, recordProof, seed } from '../../../harness/proof.ts'
+import { count, recordProof, seed, sometimes } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
 import { Random } from '../../../sandbox/src/random.ts'
@@ -71,8 +71,7 @@ describe('many pollers that hear of the end of one task at once', () => {
       const { rowCount } = await pool.query('select from entries where corrects = $1', [task.id])
       assert.equal(rowCount, 0, 'nothing was given back or booked again')
     }
-    const atOnce = isFullProof ? POLLERS * 0.8 : 2
-    assert.ok(Math.max(...together) >= atOnce, `only ${Math.max(...together)} asked at once`)
+    sometimes(Math.max(...together) >= POLLERS * 0.8, `${Math.max(...together)} asked at once`)
     assert.deepEqual(await verifyLedger(pool), [])
     recordProof(PROOF, 'pollers that hear of an end at once', {
       pollers: POLLERS,
@@ -108,7 +107,7 @@ describe('tasks in an installation', async () => {
       seen[state] = (seen[state] ?? 0) + 1
       assert.ok(polls < 100 * POLLS, 'it never ended')
     }
-    for (const state of ['PENDING', 'RUNNING', 'SUCCEEDED']) assert.ok((seen[state] ?? 0) > 0, `never seen ${state}`)
+    for (const state of ['PENDING', 'RUNNING', 'SUCCEEDED']) sometimes((seen[state] ?? 0) > 0, state)
     const { rows } = await pool.query('select id, amount, outcome from charges where account_id = $1', [accountId])
     assert.deepEqual(rows, [{ id, amount: 500_000_000n, outcome: 'posted' }])
     const { rows: accounts } = await pool.query('select charged, held from accounts where id = $1', [accountId])
