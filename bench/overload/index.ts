@@ -10,7 +10,7 @@ const TIMES = 5
 const CALLERS_AT_ONCE = { few: 2_000, many: 4_000 }
 const SHARE_AFTERWARDS = 0.3
 const RECOVERED = 2
-const FULL = { rounds: 3, measureMs: 10_000, warmUpMs: 15_000 }
+const FULL = { rounds: 5, measureMs: 10_000, warmUpMs: 15_000 }
 const REDUCED = { rounds: 1, measureMs: 2_000, warmUpMs: 1_000 }
 const RSS_LIMIT_MB = 768
 
@@ -100,7 +100,8 @@ function metricsOf(rounds: readonly Figures[]): Metric[] {
   const all = (name: keyof Figures) => rounds.map((round) => round[name])
   const ratios = rounds.map(({ goodput, peak }) => goodput / peak)
   return [
-    ...estimated('goodput_ratio_peak', ratios, 'x', { baseline: median(all('peak')), goal: '>= 0.8' }),
+    ...estimated('goodput_ratio_peak', ratios, 'x', { baseline: median(all('peak')), goal: '>= 0.85' }),
+    metric('goodput_ratio_peak_least', Math.min(...ratios), 'x', { goal: '>= 0.85' }),
     ...estimated(
       'goodput_ratio_peak_few',
       rounds.map(({ goodputOfFew, peak }) => goodputOfFew / peak),
@@ -111,9 +112,9 @@ function metricsOf(rounds: readonly Figures[]): Metric[] {
     metric('served_p99_ms', Math.max(...all('servedP99Ms')), 'ms'),
     metric('refused', median(all('refused')), 'requests'),
     metric('refused_p50_ms', median(all('refusedP50Ms')), 'ms'),
-    metric('refused_p99_ms', Math.max(...all('refusedP99Ms')), 'ms', { goal: '<= 50' }),
+    metric('refused_p99_ms', Math.max(...all('refusedP99Ms')), 'ms', { goal: '<= 100' }),
     metric('rss_mb', Math.max(...all('rssMb')), 'MB', { goal: `<= ${RSS_LIMIT_MB}` }),
-    metric('recovery_s', Math.max(...all('recoverySeconds')), 's', { goal: '<= 5' }),
+    metric('recovery_s', Math.max(...all('recoverySeconds')), 's', { goal: '<= 2' }),
   ]
 }
 
