@@ -22,11 +22,12 @@ export const seed = Number(process.env.HARNESS_SEED ?? (isFullProof ? freshSeed(
 
 /**
  * A sometimes assertion: what never happened was never tested. Chance and the pace of the machine decide whether it
- * happens, so that only the full counts must show it; a short run says what it did not see.
+ * happens, so that only the full counts must show it; a short run says what it did not see. What is certain also with few,
+ * and that anything happened at all, is asserted in both.
  */
 export function sometimes(happened: boolean, what: string): void {
-  if (isFullProof) assert.ok(happened, what)
-  else if (!happened) console.log(`not seen in this short run: ${what}`)
+  if (isFullProof) assert.ok(happened, `it should happen, and did not: ${what}`)
+  else if (!happened) console.log(`${programOf()} is short, and did not see: ${what}`)
 }
 
 type Figures = Readonly<Record<string, unknown>>
@@ -37,8 +38,11 @@ export function recordProof(proof: string, title: string, figures: Figures): voi
   const titles = { ...recorded.get(proof), [title]: figures }
   recorded.set(proof, titles)
   if (!isFullProof) return
-  const program = path.relative(ROOT, process.argv[1] ?? '')
-  writeProof(proof, { program, seed, shown: titles })
+  writeProof(proof, { program: programOf(), seed, shown: titles })
+}
+
+function programOf(): string {
+  return path.relative(ROOT, process.argv[1] ?? '')
 }
 
 /** Some proofs take minutes to begin: whoever watches sees how far they are. */

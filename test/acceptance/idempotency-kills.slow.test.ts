@@ -127,7 +127,8 @@ describe('keys that are sent again while processes are killed', () => {
       killAndRestart(() => senders === 0),
       ...Array.from({ length: SENDERS }, () => work()),
     ])
-    sometimes(kills >= 2, `${kills} kills`)
+    assert.ok(kills > 0)
+    sometimes(kills >= 2, `two kills at least (${kills})`)
 
     // Leases end and orphans are swept by themselves; that takes half a minute, which the reduced run does not have.
     const isSwept = async () => [...(await openHolds()).values()].every((isUnsettled) => isUnsettled)
@@ -169,7 +170,8 @@ describe('keys that are sent again while processes are killed', () => {
       else figures.never += 1
     }
     assert.equal(askedInAll, journal.length, 'every request of an upstream belongs to a key')
-    sometimes(figures.charged > KEYS / 2, `${figures.charged} were charged`)
+    assert.ok(figures.charged > 0)
+    sometimes(figures.charged > KEYS / 2, `more than half are charged (${figures.charged} of ${KEYS})`)
     sometimes(figures.unsettled > 0, 'a kill in the middle of a call')
     assert.deepEqual(await verifyLedger(pool), [])
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { count, recordProof } from '../../harness/proof.ts'
+import { count, recordProof, sometimes } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { type AccountRoute, isUpdate } from '../../server/src/account/route.ts'
 import { ACCOUNT_ROUTES } from '../../server/src/account/routes.ts'
@@ -264,7 +264,7 @@ describe('those who know nothing of each other, over 3 processes', () => {
         else if (told.status === 201) figures.told_before += 1
       }
     }
-    assert.ok(figures.lost > 0, 'no request was under way when a process was killed')
+    sometimes(figures.lost > 0, 'a request that was under way when a process was killed')
     for (const team of teams)
       for (const told of await Promise.all(askAll(siteUrl, team))) assert.equal(told.status, 201, told.text)
     const { rows } = await pool.query(

@@ -204,9 +204,9 @@ describe('budgets of five kinds at once', () => {
       await until(agree, PATIENCE_MS, 'that each budget counts what its calls have spent')
       reached += sumsOf(ceilings, await spentIn(accountId)).filter(({ amount, sum }) => amount - sum < PRICE).length
     }
-    assert.ok(begun > 0)
-    sometimes(kills > 0 && refused > 0, 'a kill and a refusal')
-    sometimes(reached >= 3 * ROUNDS, `${reached} ceilings were reached`)
+    assert.ok(begun > 0 && refused > 0)
+    sometimes(kills > 0, 'a kill')
+    sometimes(reached >= 3 * ROUNDS, `three ceilings are reached a round (${reached} in ${ROUNDS})`)
     recordProof('budgets', 'five kinds of budgets at once, with kills', {
       ...{ calls: CALLS_AT_ONCE * ROUNDS, processes: 3, kills, begun, refused, unanswered: lost },
       ...{ ceilings_each_round: 5 + RUNS + END_USERS - 1, reached, looks, above: 0 },

@@ -102,7 +102,7 @@ describe('notices of budgets', () => {
       now = 'over'
     }
     const killed = await killing
-    sometimes(Math.min(...killed) > 0, `kills by period: ${killed.join()}`)
+    sometimes(Math.min(...killed) > 0, `a kill in every period (${killed.join()})`)
     // Whatever a worker would tell once more, it tells when it looks again.
     await delay(2 * LOOK_EVERY_MS)
     assert.deepEqual(new Set(await lettersByDomain()), new Set([told]))

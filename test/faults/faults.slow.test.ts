@@ -69,7 +69,7 @@ describe('the cluster under faults', () => {
     for (const { faults } of results)
       for (const [kind, more] of Object.entries(faults)) hits[kind] = (hits[kind] ?? 0) + more
     assert.ok(Object.keys(hits).length > 0)
-    for (const kind of LINK_KINDS) sometimes((hits[kind] ?? 0) > 0, kind)
+    for (const kind of LINK_KINDS) sometimes((hits[kind] ?? 0) > 0, `the fault ${kind}`)
     recordProof(PROOF, 'hits by kind', { runs: results.length, held: results.filter(({ ok }) => ok).length, hits })
   })
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { startGateway } from '../../harness/gateways.ts'
+import { sometimes } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
@@ -76,7 +77,8 @@ describe('usage that is added up', () => {
     }
     await Promise.all([settling, adding])
     assert.equal(statements, 2 * reports)
-    assert.ok(seen.size > 3 && steps > 3, `${seen.size} states in ${steps} steps`)
+    assert.ok(steps > 0)
+    sometimes(seen.size > 3 && steps > 3, `more than three states in as many steps (${seen.size} in ${steps})`)
     await addUpUsage(pool)
     assert.equal((await readUsage(pool, { scope: party, ...window })).totals.requests, BigInt(ALL))
     assert.deepEqual(await verifyLedger(pool), [])

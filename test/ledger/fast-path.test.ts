@@ -292,10 +292,10 @@ async function change(twin: Twin, command: Exclude<Command, { do: 'begin' | 'end
 const FAST = /^(begin|end)_fitting_calls/
 
 const HAPPENS = [
-  ...['begin_fitting_calls', 'begin_fitting_calls_each', 'end_fitting_calls', 'end_fitting_calls_each', 'meter_budget'],
-  ...['begin: all fit', 'begin: some fit', 'begin: none fits', 'end: all fit', 'end: some fit', 'end: none fits'],
-  ...['given back', 'another budget'],
+  ...['begin_fitting_calls', 'begin_fitting_calls_each', 'end_fitting_calls_each'],
+  ...['begin: all fit', 'begin: some fit', 'begin: none fits', 'end: all fit'],
 ]
+const SELDOM = ['end_fitting_calls', 'meter_budget', 'end: some fit', 'end: none fits', 'given back', 'another budget']
 
 describe('calls that fit, by one statement', () => {
   it('are begun and ended as the judging functions would: every answer and every row is the same', async () => {
@@ -355,7 +355,8 @@ describe('calls that fit, by one statement', () => {
       }),
       { numRuns: SEQUENCES, seed, endOnFailure: true },
     )
-    for (const what of HAPPENS) sometimes(happened[what] !== undefined, what)
+    for (const what of HAPPENS) assert.ok(happened[what] !== undefined, `never: ${what}`)
+    for (const what of SELDOM) sometimes(happened[what] !== undefined, what)
     recordProof('fast-path', 'are begun and ended as the judging functions would', {
       sequences: SEQUENCES,
       steps,

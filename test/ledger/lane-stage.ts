@@ -76,7 +76,7 @@ export function stage({ batchLimit = 10, queueLimit = 100 } = {}) {
       await until(() => batches.length > nth, PATIENCE_MS, `batch ${nth}`)
       return batches[nth] ?? assert.fail()
     },
-    /** The lane pauses after a failure, for the nth time. */
+    /** The lane pauses, after a failure or to collect more, for the nth time. */
     async pausing(nth = 0): Promise<void> {
       await until(() => pauses.length > nth, PATIENCE_MS, `pause ${nth}`)
     },

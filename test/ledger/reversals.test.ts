@@ -58,7 +58,7 @@ describe('payment, call, refund, dispute, won dispute and expiry', () => {
       assert.equal(played, orders)
       assert.ok(watched.looks > 0)
       sometimes(watched.looks > orders && watched.differentSums > 1, 'looks from between the steps')
-      for (const [what, times] of Object.entries(watched)) sometimes(times > 0, what)
+      for (const [what, times] of Object.entries(watched)) sometimes(times > 0, `a look that finds ${what}`)
       for (const one of MUST_BE_ANSWERED)
         assert.ok(figures.answers[one], `never answered: ${one} of ${JSON.stringify(figures.answers)}`)
       recordProof('ledger-reversals', title, { orders: played, ...figures, watched })

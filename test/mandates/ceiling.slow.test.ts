@@ -122,7 +122,8 @@ describe('a mandate of one dollar', () => {
       assert.equal(counted, listed, 'what is counted is what there are charges and holds of')
       assert.ok(counted <= CEILING, `${counted} of ${CEILING}`)
       // A call that never reached its upstream gives its cent back, perhaps when nobody is left to spend it.
-      assert.ok(counted >= CEILING - 5n * CENT, `only ${counted} of ${CEILING} could be spent`)
+      assert.ok(counted > 0n)
+      sometimes(counted >= CEILING - 5n * CENT, `all but five cents can be spent (${counted} of ${CEILING})`)
       assert.deepEqual(await verifyLedger(pool, [mandate.accountId]), [])
 
       async function watch(): Promise<void> {

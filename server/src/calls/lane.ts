@@ -152,6 +152,7 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
       }
       waiting = [...failed.filter((entry) => !entry.settled), ...waiting]
       failures += 1
+      before = 0
       await clock.sleep(Math.min(BACKOFF_MS.most, BACKOFF_MS.least * 2 ** failures))
     }
     running = false
@@ -267,8 +268,8 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
 
 const TICK_MS = 25
 /**
- * PostgreSQL and the gateway both take less for one batch than for two of half its size, so that callers wait for less where many call. Who calls alone waits for
- * nobody, and nor does a batch that is large already.
+ * PostgreSQL and the gateway both take less for one batch than for two of half its size, so that callers wait for less where many call. Who calls while nothing is in flight waits
+ * for nobody, and nor does a batch that is large already.
  */
 const LINGER_MS = 3
 const SEVERAL = 3

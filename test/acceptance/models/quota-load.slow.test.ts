@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Gateway } from '../../../harness/gateways.ts'
-import { count, isFullProof, recordProof, seed } from '../../../harness/proof.ts'
+import { count, isFullProof, recordProof, seed, sometimes } from '../../../harness/proof.ts'
 import { SANDBOX_LIMITS, SANDBOX_PRICE } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import type { JournalEntry } from '../../../sandbox/src/journal.ts'
@@ -115,8 +115,9 @@ describe('LIMIT-3 the quota of an upstream under twice as many calls', { concurr
 
       const journal = (await sandbox.journal()).filter((entry) => entry.model === model)
       const { first, second } = await windowsOf(journal, upstreamId)
-      assert.ok(first <= QUOTA && first >= USED_LEAST * QUOTA, `${first} of ${QUOTA}`)
-      assert.ok(second <= QUOTA && second > 0 === isFullProof, `${second} of ${QUOTA}`)
+      assert.ok(first > 0 && first <= QUOTA && second <= QUOTA, `${first} and ${second} of ${QUOTA}`)
+      sometimes(first >= USED_LEAST * QUOTA, `nine tenths of a window are used (${first} of ${QUOTA})`)
+      if (isFullProof) assert.ok(second > 0)
 
       const charges = await chargesOf(pool, { accountId: customer.accountId })
       const entries = new Map(journal.map((entry) => [entry.request_id ?? '', entry]))

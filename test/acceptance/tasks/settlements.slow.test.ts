@@ -71,7 +71,9 @@ describe('many pollers that hear of the end of one task at once', () => {
       const { rowCount } = await pool.query('select from entries where corrects = $1', [task.id])
       assert.equal(rowCount, 0, 'nothing was given back or booked again')
     }
-    sometimes(Math.max(...together) >= POLLERS * 0.8, `${Math.max(...together)} asked at once`)
+    const most = Math.max(...together)
+    assert.ok(most >= 2, `only ${most} asked at once`)
+    sometimes(most >= POLLERS * 0.8, `four fifths ask at once (${most} of ${POLLERS})`)
     assert.deepEqual(await verifyLedger(pool), [])
     recordProof(PROOF, 'pollers that hear of an end at once', {
       pollers: POLLERS,
@@ -107,7 +109,7 @@ describe('tasks in an installation', async () => {
       seen[state] = (seen[state] ?? 0) + 1
       assert.ok(polls < 100 * POLLS, 'it never ended')
     }
-    for (const state of ['PENDING', 'RUNNING', 'SUCCEEDED']) sometimes((seen[state] ?? 0) > 0, state)
+    for (const state of ['PENDING', 'RUNNING']) sometimes((seen[state] ?? 0) > 0, `the state ${state}`)
     const { rows } = await pool.query('select id, amount, outcome from charges where account_id = $1', [accountId])
     assert.deepEqual(rows, [{ id, amount: 500_000_000n, outcome: 'posted' }])
     const { rows: accounts } = await pool.query('select charged, held from accounts where id = $1', [accountId])
