@@ -67,7 +67,7 @@ export function chargedOnce(evidence: Evidence): string[] {
 }
 
 export function nothingLost(evidence: Evidence): string[] {
-  const { operations, charges } = evidence
+  const { operations, charges, troubles } = evidence
   const chargeOf = chargedFor(evidence)
   return operations.flatMap((operation) => problemOf(operation) ?? [])
 
@@ -84,13 +84,25 @@ export function nothingLost(evidence: Evidence): string[] {
       return `operation ${n} (${id}) completed without being told its cost`
     if (outcome === 'fail' && isBrokenOffUpstream(operation) && code !== UPSTREAMS_OWN)
       return `operation ${n} (${id}) broke off without being told its cost`
-    if (outcome === 'fail' && !isBrokenOffUpstream(operation) && chargeOf(id) !== 0n)
+    if (outcome === 'fail' && !isBrokenOffUpstream(operation) && chargeOf(id) !== 0n && !isGivenBackByNobody(operation))
       return `operation ${n} was told ${code} and nothing of a charge, and ${id} cost ${chargeOf(id)}`
     if (code === 'idempotency_completed' && !((charges.get(firstId)?.amount ?? 0n) > 0n))
       return `operation ${n} was told that ${firstId} has completed, and it is not charged`
     return undefined
   }
+
+  /** Whoever said that it is not charged was killed before PostgreSQL could be told, which may have charged it already. */
+  function isGivenBackByNobody({ told: { code }, endedAtMs }: Operation): boolean {
+    if (code !== 'settlement_timeout') return false
+    return troubles.some(
+      ({ kind, fromMs, toMs }) =>
+        kind === 'kill gateway' && fromMs <= endedAtMs + GIVEN_BACK_WITHIN_MS && toMs >= endedAtMs,
+    )
+  }
 }
+
+/** As soon as PostgreSQL answers. */
+const GIVEN_BACK_WITHIN_MS = 1_000
 
 export function toldAgrees({ reports, charges, givenBack, violations }: Evidence): string[] {
   // Hours that are over are reported from sums that nobody is told of yet.

@@ -108,7 +108,7 @@ const EXPLAINED: Readonly<Record<string, string>> = {
     'Only data endpoints answer like this. The request was carried out: if you send it again, it is carried out again. Use another endpoint until the operator has fixed it.',
   output_limit_passed:
     'Only a stream ends like this. Its HTTP status was 200 already: this error is its last event, and 502 is the status in it. `cost_usd` says what was charged. Raise the output limit, or use another model.',
-  settlement_timeout: `The provider had answered, but the ledger did not in time. A whole answer is withheld; a stream breaks off before its end. Neither is charged, also not the part of a stream that you received. Sent again, the request is carried out again, and charged. Look it up: ${BY_ID}. Its cost is 0, or it is shown as running until the ledger has voided it.`,
+  settlement_timeout: `The provider had answered, but the ledger did not in time. A whole answer is withheld; a stream breaks off before its end. Neither is charged, also not the part of a stream that you received. Sent again, the request is carried out again, and charged. Look it up: ${BY_ID}. Its cost is 0, or it is shown as running until the ledger has voided it. If it has a cost a minute later, our process died before the charge could be given back: ask the operator to give it back.`,
   upstream_account: `Report it to the operator. ${NO_USE}`,
   upstream_not_found: `Report it to the operator. ${NO_USE}`,
   invalid_billing_configuration: NO_USE,
