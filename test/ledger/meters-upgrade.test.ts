@@ -62,7 +62,7 @@ describe('the migration that moves what a credential has of its own into its row
     // Whoever waits while the migration does goes on by the text that there was before.
     await reader.query('begin')
     await reader.query('select from accounts limit 1')
-    const migrated = migrate({ url: new Secret(database.url), log: silentLog })
+    const migrated = migrate({ url: new Secret(database.url), log: silentLog, lockTimeoutMs: PATIENCE_MS })
     await until(async () => (await waiting('farebox migrate')) > 0, PATIENCE_MS, 'the wait of the migration')
     const waiters = [beginner, ender, looker, sweeper]
     const [begun, ended] = [codeOf(beginner.begin(late)), codeOf(ender.end(postOf(second, 4n, { inputTokens: 3 })))]

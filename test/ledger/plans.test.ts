@@ -181,3 +181,26 @@ describe('the plan of the statement that looks for the calls of a process', () =
     })
   }
 })
+
+describe('the plan of a charge that is given back', () => {
+  it('opens the day of the charge and no other, with the settings of connections for money', async () => {
+    const party = await makeParty(pool, 1_000n)
+    const call = callOf(party, { hold: 10n })
+    const { run, close } = await openExplained(startupOptions(MONEY_SETTINGS))
+    await beginBatch(run, ids.next(), [call])
+    await endBatch(run, [postOf(call, 5n)])
+    await run({ name: '', text: 'begin', values: [] })
+    const given = await run({ name: '', text: 'select forgive_charge($1, 5)', values: [call.id] })
+    assert.deepEqual(given, [[5n]])
+    const days = await run({
+      name: '',
+      text: `select inhrelid::regclass::text, exists (select from pg_locks where pid = pg_backend_pid() and relation = inhrelid)
+        from pg_inherits where inhparent = 'charges'::regclass`,
+      values: [],
+    })
+    await run({ name: '', text: 'rollback', values: [] })
+    await close()
+    assert.ok(days.length > 2)
+    assert.equal(days.filter(([, isLocked]) => isLocked).length, 1)
+  })
+})

@@ -51,7 +51,6 @@ export const MONEY_SETTINGS: PostgresSettings = {
  */
 const REST_SETTINGS: PostgresSettings = { jit: 'off', random_page_cost: '1.1' }
 const IDLE_REST_MS = 30_000
-const IDLE_IN_TRANSACTION_MS = 10_000
 
 export function createPools(parts: Parts): Pools {
   const { url, log, moneyConnections = 4, restConnections = 8, connectTimeoutMs = 5_000, waitingMax = 1_000 } = parts
@@ -89,7 +88,8 @@ export function createPools(parts: Parts): Pools {
       queryTimeoutMs: restStatementTimeoutMs + ANSWER_MARGIN_MS,
       settings: REST_SETTINGS,
     }),
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    // Whoever works in a transaction sends its next statement sooner than that.
+    idle_in_transaction_session_timeout: 2 * restStatementTimeoutMs,
     max: restConnections,
     idleTimeoutMillis: IDLE_REST_MS,
   })

@@ -1,9 +1,11 @@
 -- Gives a charge back, once for each id of a reversal; never more than was charged. The allowances that it was counted
 -- against get theirs back, what promotional credit paid is promotional credit again until the last of the account's
 -- grants expires, and the usage report is corrected in the hour of the reversal, for whom the call was made. A forgiveness is the loss of the operator, as
--- overrun is.
+-- overrun is. A plan that is made for its id opens and locks the day of the charge alone; one for any id would do so with all days.
 create or replace function reverse_charge(reversal_id uuid, charge_id uuid, most bigint, reversal_kind text default 'charge_reversal') returns bigint
-language plpgsql volatile as $$
+language plpgsql volatile
+set plan_cache_mode = force_custom_plan
+as $$
 declare
   charge charges%rowtype;
   given_before bigint;
