@@ -12,3 +12,29 @@ describe('the estimate of a very long text', () => {
     assert.ok(ratio > 0.98 && ratio < 1.02, String(ratio))
   })
 })
+
+describe('the estimate of a text', () => {
+  for (const [text, tokens] of [
+    ['Hello world', 2],
+    ['HTTPServer fooBar 12345 == ', 8],
+    ['internationalisation', 3],
+    ['Größe über alles', 5],
+    ['Việt Nam', 3],
+    ['東京は😀', 5],
+    ['π × 2', 4],
+    ['a  b\n\nc 7', 7],
+  ] as const)
+    it(`goes by the kinds of its characters: ${JSON.stringify(text)} is ${tokens}`, () => {
+      assert.equal(estimateTokens(text), tokens)
+    })
+
+  it('is of that text alone, whatever was estimated before it', () => {
+    estimateTokens('word 1234')
+    assert.equal(estimateTokens('word '), 1)
+  })
+
+  it('is the same of a text that is longer than any before', () => {
+    const times = 3_000
+    assert.equal(estimateTokens('longer than before '.repeat(times)), 3 * times)
+  })
+})

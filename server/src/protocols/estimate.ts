@@ -21,13 +21,14 @@ function estimateByParts(text: string): number {
 }
 
 function estimateWhole(text: string): number {
-  const isPlain = ASCII_ALONE.test(text)
+  const { length } = text
+  const units = unitsOf(text)
   const sums = { plain: 0, plainWords: 0, markedWords: 0, marked: 0 }
-  for (let at = 0; at < text.length; ) {
-    const code = text.charCodeAt(at)
-    if (isLatin(code)) {
-      const end = endOfWord(text, at)
-      if (!isPlain && hasMarks(text, at, end)) {
+  for (let at = 0; at < length; ) {
+    const kind = kindAt(units, at)
+    if (isLatin(kind)) {
+      const end = endOfWord(units, at, length)
+      if (hasMarks(units, at, end)) {
         sums.markedWords += 1
         sums.marked += Math.max(1, (end - at - LETTERS_WITHOUT_A_TOKEN) * TOKENS_PER_MARKED_LETTER)
       } else {
@@ -35,13 +36,13 @@ function estimateWhole(text: string): number {
         sums.plain += Math.max(1, 1 + (end - at - LETTERS_OF_A_TOKEN) * TOKENS_PER_FURTHER_LETTER)
       }
       at = end
-    } else if (code < ASCII_END) {
-      const end = endOfRun(text, at)
-      sums.marked += tokensOfRun(text, at, end)
-      at = end
-    } else {
-      sums.marked += tokensOfLetter(code)
+    } else if (kind === OTHER) {
+      sums.marked += tokensOfLetter(units[at] ?? 0)
       at += 1
+    } else {
+      const end = endOfRun(units, at, length)
+      sums.marked += tokensOfRun(units, at, end, length)
+      at = end
     }
   }
   // Where words have marks, those without are of the same language, and seldom tokens of their own.
@@ -49,8 +50,19 @@ function estimateWhole(text: string): number {
   return Math.ceil(sums.marked + sums.plain * (1 + share * TOKENS_PER_PLAIN_WORD_AMONG_MARKED))
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are ASCII too.
-const ASCII_ALONE = /^[\x00-\x7f]*$/
+/**
+ * Where the code units of every text are looked at: to ask a string for each of them takes twice as long. It has room for the longest that
+ * there has been, which is at most `LONG_LENGTH`.
+ */
+let room = new Uint16Array(PART_LENGTH)
+
+function unitsOf(text: string): Uint16Array {
+  if (text.length > room.length) room = new Uint16Array(text.length)
+  // The lower byte first, as every processor has them that we run on.
+  Buffer.from(room.buffer).write(text, 'utf16le')
+  return room
+}
+
 const ASCII_END = 0x80
 const LATIN_END = 0x250
 const VIETNAMESE_START = 0x1e00
@@ -106,62 +118,67 @@ function tokensOfLetter(code: number): number {
 }
 
 /** The end of a word, or of a part of one that ends before a capital letter. */
-function endOfWord(text: string, start: number): number {
+function endOfWord(units: Uint16Array, start: number, length: number): number {
   let end = start + 1
-  let isAfterCapital = isCapital(text.charCodeAt(start))
-  for (let code = text.charCodeAt(end); isLatin(code); code = text.charCodeAt(end)) {
-    const isOne = isCapital(code)
-    if (isOne && !isAfterCapital) break
-    isAfterCapital = isOne
-    end += 1
+  let before = kindAt(units, start)
+  for (; end < length; end += 1) {
+    const kind = kindAt(units, end)
+    if (!isLatin(kind) || (kind === CAPITAL && before !== CAPITAL)) break
+    before = kind
   }
   return end
 }
 
-function hasMarks(text: string, start: number, end: number): boolean {
-  for (let at = start; at < end; at += 1) if (text.charCodeAt(at) >= ASCII_END) return true
+function hasMarks(units: Uint16Array, start: number, end: number): boolean {
+  for (let at = start; at < end; at += 1) if (kindAt(units, at) === MARKED) return true
   return false
 }
 
 /** The end of a run of digits, of space, or of signs. */
-function endOfRun(text: string, start: number): number {
-  const kind = kindOf(text.charCodeAt(start))
+function endOfRun(units: Uint16Array, start: number, length: number): number {
+  const kind = kindAt(units, start)
   let end = start + 1
-  while (end < text.length && kindOf(text.charCodeAt(end)) === kind) end += 1
+  while (end < length && kindAt(units, end) === kind) end += 1
   return end
 }
 
-function tokensOfRun(text: string, start: number, end: number): number {
-  const kind = kindOf(text.charCodeAt(start))
+function tokensOfRun(units: Uint16Array, start: number, end: number, length: number): number {
+  const kind = kindAt(units, start)
   if (kind === DIGIT) return Math.ceil((end - start) / DIGITS_OF_A_TOKEN)
   if (kind === SIGN) return Math.ceil((end - start) / SIGNS_OF_A_TOKEN)
   // A single space belongs to what follows it, unless that is a number.
-  const isSingle = end - start === 1 && text.charCodeAt(start) === 32
-  return isSingle && kindOf(text.charCodeAt(end)) !== DIGIT ? 0 : 1
+  const isSingle = end - start === 1 && units[start] === 32
+  const isBeforeNumber = end < length && kindAt(units, end) === DIGIT
+  return isSingle && !isBeforeNumber ? 0 : 1
 }
 
-const LETTER = 0
-const DIGIT = 1
-const SPACE = 2
-const SIGN = 3
+// Those of Latin letters come first. A marked one is none of ASCII, as in many languages.
+const SMALL = 0
+const CAPITAL = 1
+const MARKED = 2
+const DIGIT = 3
+const SPACE = 4
+const SIGN = 5
+const OTHER = 6
 
-/** Of each character of ASCII, which most texts are made of. */
-const KINDS = Uint8Array.from({ length: ASCII_END }, (_, code) => {
+/** Of each code unit: to look it up takes less than to compare. */
+const KINDS = Uint8Array.from({ length: 0x10000 }, (_, code) => {
+  if (code >= ASCII_END) return isMarked(code) ? MARKED : OTHER
+  if (code >= 97 && code <= 122) return SMALL
+  if (code >= 65 && code <= 90) return CAPITAL
   if (code >= 48 && code <= 57) return DIGIT
-  if (code <= 32) return SPACE
-  return isCapital(code) || (code >= 97 && code <= 122) ? LETTER : SIGN
+  return code <= 32 ? SPACE : SIGN
 })
 
-function kindOf(code: number): number {
-  return KINDS[code] ?? LETTER
+function kindAt(units: Uint16Array, at: number): number {
+  return KINDS[units[at] ?? 0] ?? OTHER
 }
 
-function isCapital(code: number): boolean {
-  return code >= 65 && code <= 90
+function isLatin(kind: number): boolean {
+  return kind <= MARKED
 }
 
-function isLatin(code: number): boolean {
-  if (code < ASCII_END) return KINDS[code] === LETTER
+function isMarked(code: number): boolean {
   if (code >= VIETNAMESE_START && code < VIETNAMESE_END) return true
   return code >= 0xc0 && code < LATIN_END && code !== 0xd7 && code !== 0xf7
 }
