@@ -342,7 +342,7 @@ function forged(operation: DataOperation, query: string, { atMs = Date.now(), li
   const terms = { version: '0', rates: [{ unit, price: unitPrice, published: unitPrice, providerCost: null }] }
   const digest = digestOf({ operation, query, rawBody: null })
   return String(
-    quotes.issue({ caller, operation, digest }, { terms, most: [1n], expected: [1n], isExact: true }).quote_id,
+    quotes.issue({ caller, operation, digest }, { terms, most: [1n], expected: () => [1n], isExact: true }).quote_id,
   )
 }
 

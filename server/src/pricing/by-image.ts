@@ -25,7 +25,7 @@ export function byImage(
   return {
     terms,
     most: asked,
-    expected: asked,
+    expected: () => asked,
     assumption: () => 'Assumed: as many pictures as are asked for.',
     tokens: 0,
     ofReply({ json, form }) {
@@ -36,6 +36,6 @@ export function byImage(
     ofUnreadable: () => ({ counts: asked }),
     ofDelivered: async () => undefined,
     ofNothing: async () => ({ counts: asked }),
-    nothing: { counts: [0n] },
+    nothing: () => ({ counts: [0n] }),
   }
 }

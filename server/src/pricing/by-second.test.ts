@@ -35,7 +35,7 @@ const priced = (ask: Partial<typeof ASK> | Record<string, unknown>, multiplier =
 describe('what a video is expected to cost', () => {
   const costs = (ask: Record<string, unknown>, price = PRICE) => {
     const { terms, most, expected, assumption } = videoPricingOf({ price, ask: { ...ASK, ...ask }, multiplier: ONE })
-    return { most: mostFor(terms, most), expected: costOf(terms, expected), assumption: assumption?.() }
+    return { most: mostFor(terms, most), expected: costOf(terms, expected()), assumption: assumption?.() }
   }
 
   it('is its usual length in 720P where the request names neither, and the quote says so', () => {

@@ -33,7 +33,7 @@ export function videoPricingOf({ price, ask, multiplier }: Asked): Omit<Priced, 
   const terms = { version: versionAt(price.version, multiplier), rates }
   const most = countsAt(terms, rateAsked(terms, ask), ask.secondsMost * ask.videos)
   const usual = isOpen(ask) ? usualRate(terms) : rateAsked(terms, ask)
-  const expected = countsAt(terms, usual, ask.secondsUsual * ask.videos)
+  const expected = () => countsAt(terms, usual, ask.secondsUsual * ask.videos)
   return { terms, most, expected, assumption: () => assumptionOf(ask, resolutionsOf(terms)[usual] ?? '') }
 }
 

@@ -107,7 +107,7 @@ describe('the cost of an answer that is no text', () => {
     assert.deepEqual((await ofReply({ ...told, reported: { input: 7, output: 9 } }))?.counts, [7n, 9n, 0n, 0n])
     assert.deepEqual((await ofReply({ ...told, reported: {} }))?.counts, most)
     assert.equal(await ofReply({ ...told, text: '', form: 'nothing', reported: {} }), undefined)
-    assert.deepEqual(nothing.counts, [0n, 0n, 0n, 0n])
+    assert.deepEqual(nothing().counts, [0n, 0n, 0n, 0n])
   })
 
   it('is counted where it has neither sound nor pictures: a prompt that was blocked costs its input', async () => {

@@ -84,15 +84,15 @@ export function byToken(
   }
 
   const most = sheet.mostOf({ ...ask, outputMost })
-  const atMost: Measured = {
+  const atMost = (): Measured => ({
     ...measured({ ...NONE, input: ask.inputMost, output: outputMost }, 'counted'),
     counts: most,
-  }
+  })
   /** Vectors are no tokens. */
   const isCountable = ask.outputLimit > 0
 
   function ofUnreadable(text: string | undefined): Promise<Measured> | Measured {
-    if (isMedia) return atMost
+    if (isMedia) return atMost()
     return usedBy(text === undefined ? { output: outputMost } : {}, isCountable ? (text ?? '') : '')
   }
 
@@ -109,7 +109,7 @@ export function byToken(
   return {
     terms,
     most,
-    expected: countsOf(usageOf({ input: Math.min(ask.inputEstimate, ask.inputMost), output: usual })),
+    expected: () => countsOf(usageOf({ input: Math.min(ask.inputEstimate, ask.inputMost), output: usual })),
     assumption: () => assumptionOf(ask, usual, outputMost),
     // One at least: who has none left begins nothing that counts tokens.
     tokens: Math.max(1, ask.inputEstimate + ask.outputLimit * ask.choices),
@@ -118,7 +118,7 @@ export function byToken(
     ofDelivered: ({ reported, text, isOwed, isWhole }) =>
       isOwed || text !== '' || hasOutput(reported) ? usedBy(reported, text, isWhole) : undefined,
     ofNothing: (reported) => usedBy({ output: reported.outputSoFar ?? 0, ...reported }, ''),
-    nothing: { counts: countsOf(NONE) },
+    nothing: () => ({ counts: countsOf(NONE) }),
     heldFor: (outputMost, moreInput) =>
       mostFor(terms, sheet.mostOf({ ...ask, inputMost: ask.inputMost + moreInput, outputMost })),
     mostWith: (outputMost) => sheet.mostOf({ ...ask, outputMost }),

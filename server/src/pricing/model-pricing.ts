@@ -23,7 +23,7 @@ export type ModelPricing = Omit<Priced, 'isExact'> & {
   ) => Promise<Measured | undefined> | Measured | undefined
   /** What it has cost the upstream at the least, where the caller got nothing. */
   readonly ofNothing: (reported: Reported) => Promise<Measured> | Measured
-  readonly nothing: Measured
+  readonly nothing: () => Measured
   /** What would be held for so many tokens of output in all, and for so many more of input; left out where output has no limit. */
   readonly heldFor?: (outputMost: number, moreInput: number) => Nanos
   /** The most of each unit with so many tokens of output in all; left out where output has no limit. */

@@ -6,7 +6,7 @@ export type Priced = {
   /** What is held for. No charge exceeds it. */
   readonly most: Counts
   /** What a quote estimates. */
-  readonly expected: Counts
+  readonly expected: () => Counts
   /** Whether the two are the same, whatever the upstream does. */
   readonly isExact: boolean
   /** What the estimate takes for granted, as a sentence for the caller; left out where the price is exact. */

@@ -27,7 +27,7 @@ const termsAt = (version: string, usd: string, unit = 'token'): Terms => {
   const price = perMillion(usd)
   return { version, rates: [{ unit, price, published: price, providerCost: null }] }
 }
-const plan: Priced = { terms: termsAt('1', '0.5'), most: [1_000n], expected: [10n], isExact: false }
+const plan: Priced = { terms: termsAt('1', '0.5'), most: [1_000n], expected: () => [10n], isExact: false }
 const idOf = (priced: Priced = plan) => String(quotes.issue(asked, priced).quote_id)
 
 describe('what a call with a quote is held for', () => {
@@ -50,7 +50,7 @@ describe('what a call with a quote is held for', () => {
       providerCost: null,
     })
     const terms = { version: 'account', rates: [rate('input', 4n), rate('output', 40n)] }
-    const id = idOf({ terms, most: [3n, 6n], expected: [1n, 1n], isExact: false })
+    const id = idOf({ terms, most: [3n, 6n], expected: () => [1n, 1n], isExact: false })
     const today = {
       version: '9',
       rates: terms.rates.map((one) => ({
@@ -83,7 +83,7 @@ describe('what a call with a quote is held for', () => {
       rates: units.flatMap((unit) => termsAt('1', '1', unit).rates),
     })
     const redeemed = (terms: Terms) =>
-      quotes.redeem(idOf({ ...plan, terms, most: [1n, 1n], expected: [1n, 1n] }), asked)
+      quotes.redeem(idOf({ ...plan, terms, most: [1n, 1n], expected: () => [1n, 1n] }), asked)
     assert.throws(() => redeemed(of('a', 'b')).held(of('b', 'a')), refusedFor('units'))
     assert.throws(() => redeemed(of('ab', 'c')).held(of('a', 'bc')), refusedFor('units'))
   })
@@ -113,12 +113,12 @@ describe('a quote', () => {
   })
 
   it('rounds micros so that no more is held than it says, and no more is expected', () => {
-    const { expected, max } = quotes.issue(asked, { ...plan, most: [1_001n], expected: [11n] })
+    const { expected, max } = quotes.issue(asked, { ...plan, most: [1_001n], expected: () => [11n] })
     assert.deepEqual([expected.micros_usd, max.micros_usd], [5, 501])
   })
 
   it('expects no more than the most', () => {
-    const { expected, max } = quotes.issue(asked, { ...plan, expected: [2_000n] })
+    const { expected, max } = quotes.issue(asked, { ...plan, expected: () => [2_000n] })
     assert.deepEqual(expected, max)
   })
 
@@ -130,7 +130,7 @@ describe('a quote', () => {
 
   it('says of several units what each costs, in USD', () => {
     const terms = { version: '1', rates: [...termsAt('1', '0.5', 'in').rates, ...termsAt('1', '2', 'out').rates] }
-    assert.deepEqual(quotes.issue(asked, { ...plan, terms, most: [1n, 1n], expected: [1n, 1n] }).prices, [
+    assert.deepEqual(quotes.issue(asked, { ...plan, terms, most: [1n, 1n], expected: () => [1n, 1n] }).prices, [
       { unit: 'in', usd: '0.0000005' },
       { unit: 'out', usd: '0.000002' },
     ])

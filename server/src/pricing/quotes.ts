@@ -133,7 +133,7 @@ export function readQuote(quoteId: string, masterKeys: readonly Secret[]) {
 /** What a quote says: the most that it can cost, and what it will probably cost. */
 export function amountsOf({ terms, ...counts }: Pick<Priced, 'terms' | 'most' | 'expected'>) {
   const most = mostFor(terms, counts.most)
-  const estimate = costOf(terms, counts.expected)
+  const estimate = costOf(terms, counts.expected())
   // An estimate may be of more than a request can be; what it costs is never more than the most.
   return { most, expected: estimate < most ? estimate : most }
 }

@@ -116,7 +116,7 @@ export function createDataPlan(parts: Parts) {
       model,
       terms,
       most: [price.most(input)],
-      expected: [expected],
+      expected: () => [expected],
       isExact: price.isExact,
       assumption: () => price.assumption?.(input) ?? '',
       // Input alone, by estimate; the settlement corrects it. One at least: who has none left begins nothing that counts them.

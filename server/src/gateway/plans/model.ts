@@ -121,6 +121,9 @@ export function createModelPlan(parts: Parts) {
     // What costs nothing loses nothing.
     const open = isFree ? bound : lossGuard(bound, { accountId: caller.accountId, sold: model.id })
     const targets = takersOf(open, ask.unknownMembers, caller.mode)
+    const { inputEstimate, outputLimit, choices, isDefaultLimit } = ask
+    const limitNames = OUTPUT_LIMITS[by]
+    const reserve = { inputEstimate, outputLimit, choices, isDefaultLimit, limitNames }
     const countsTokens = operation.limits.includes('tokens')
     const cancels = (request.onDisconnect ?? caller.onDisconnect) === 'cancel'
     /** How the one that was asked last counts. */
@@ -211,9 +214,9 @@ export function createModelPlan(parts: Parts) {
       isExact: false,
       isFree,
       tokens: countsTokens ? pricing.tokens : 0,
-      tokenAdvice: adviceOn({ ...ask, limitNames: OUTPUT_LIMITS[by] }),
-      fittingOutput: fittingOutputOf({ ...ask, limitNames: OUTPUT_LIMITS[by] }),
-      moneyAdvice: pricing.heldFor && adviceOnMoney({ ...ask, limitNames: OUTPUT_LIMITS[by], heldFor }),
+      tokenAdvice: adviceOn(reserve),
+      fittingOutput: fittingOutputOf(reserve),
+      moneyAdvice: pricing.heldFor && adviceOnMoney({ ...reserve, heldFor }),
       growth: isFree
         ? undefined
         : growthOf({
@@ -222,7 +225,7 @@ export function createModelPlan(parts: Parts) {
             outputMost,
             profiles: targets.map(({ route }) => route.profile),
             countsTokens,
-            limitNames: OUTPUT_LIMITS[by],
+            limitNames,
           }),
       headers: {
         ...(ask.isDefaultLimit && { [outputCapHeader]: String(ask.outputLimit) }),
@@ -239,7 +242,7 @@ export function createModelPlan(parts: Parts) {
         ),
       measure(reply) {
         const { status, json } = reply
-        if (status >= 300) return pricing.nothing
+        if (status >= 300) return pricing.nothing()
         // An empty body gave nothing; what can't be read was handed over all the same.
         if (json === undefined) return reply.body.length === 0 ? undefined : pricing.ofUnreadable(textOf(reply))
         const reported = protocol.usageOf(json, profile)
