@@ -17,8 +17,9 @@ export function idHeaders(id: string): Record<string, string> {
  * is to have, costs more than the answer.
  */
 export function sendWhole(reply: FastifyReply, { status, headers, body }: Whole): void {
-  const list: OutgoingHttpHeader[] = Object.entries(idHeaders(reply.request.id)).flat()
-  for (const name of Object.keys(headers)) list.push(name, headers[name] ?? '')
+  const list: OutgoingHttpHeader[] = []
+  for (const some of [idHeaders(reply.request.id), headers])
+    for (const name of Object.keys(some)) list.push(name, some[name] ?? '')
   // What nobody gave a name is bytes, which is what HTTP lets every reader assume.
   if (body.length > 0 && headers['content-type'] === undefined) list.push('content-type', 'application/octet-stream')
   if (status !== 204 && status !== 304) list.push('content-length', Buffer.byteLength(body))
