@@ -148,6 +148,9 @@ function decode({ asked }: Ending, row: Row, windows: WindowStates): Settlement 
     free: nanos(row.bigint(3)),
     endedNow: row.boolean(4),
     settledAt: row.text(5),
-    rates: asked === undefined ? null : ratesOf(asked, windows, row.number(6)),
+    rates:
+      asked === undefined
+        ? null
+        : ratesOf(asked.windows, (group) => windows.get(windowKey(asked.credentialId, group)), row.number(6)),
   }
 }

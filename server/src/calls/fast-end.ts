@@ -4,7 +4,7 @@ import { type Groups, groupBy, partAlone } from './columns.ts'
 import type { UsualCall } from './fast-begin.ts'
 import { allAnswered } from './money-query.ts'
 import { type Column, createStatement, type Query, Row } from './query.ts'
-import { ratesOf, windowKey } from './rates.ts'
+import { ratesOf } from './rates.ts'
 
 /** Whether the period in which the call began stands with its credential. */
 const PERIOD_STANDS =
@@ -242,8 +242,10 @@ function settlementIn(row: Row, items: readonly UsualEnding[]): readonly [UsualE
   const item = items[row.number(0) - 1]
   if (item === undefined) throw new Error('end_fitting_calls names a call that it was not asked for')
   const { amount, forgiven, asked } = item.ending
-  const started = row.isNull(6) ? [] : [{ startSeconds: row.number(6), requests: row.number(7), tokens: row.number(8) }]
-  const windows = new Map(started.map((state) => [windowKey(item.credentialId, 'all'), state]))
+  // Of a usual ending, every window is the one that counts all requests.
+  const state = row.isNull(6)
+    ? undefined
+    : { startSeconds: row.number(6), requests: row.number(7), tokens: row.number(8) }
   const settlement = {
     outcome: forgiven || amount === null ? 'voided' : 'posted',
     charged: nanos(row.bigint(1)),
@@ -251,7 +253,7 @@ function settlementIn(row: Row, items: readonly UsualEnding[]): readonly [UsualE
     free: nanos(row.bigint(3)),
     endedNow: true,
     settledAt: row.text(4),
-    rates: asked === undefined ? null : ratesOf(asked, windows, row.number(5)),
+    rates: asked === undefined ? null : ratesOf(asked.windows, () => state, row.number(5)),
   } as const
   return [item, settlement]
 }

@@ -1,5 +1,4 @@
 import type { Rate, Rates, Window } from '../limits/window.ts'
-import type { Asked } from './call.ts'
 import type { Row } from './query.ts'
 
 /** The columns in which BEGIN tells what is left of a call's windows. */
@@ -40,12 +39,16 @@ export function windowKey(credentialId: string, group: string): string {
 }
 
 /** What the tightest of a call's windows leaves at a time, by the same rule as BEGIN's. One that is over, or not there, leaves everything. */
-export function ratesOf({ credentialId, windows }: Asked, states: WindowStates, atSeconds: number): Rates {
+export function ratesOf(
+  windows: readonly Window[],
+  stateOf: (group: string) => WindowState | undefined,
+  atSeconds: number,
+): Rates {
   let requests: Rate | null = null
   let tokens: Rate | null = null
   for (const { group, seconds, requestLimit, tokenLimit } of windows) {
-    const { startSeconds, ...used } = standing(states.get(windowKey(credentialId, group)), seconds, atSeconds)
-    const resetAtMs = (startSeconds + seconds) * 1_000
+    const used = standing(stateOf(group), seconds, atSeconds)
+    const resetAtMs = (used.startSeconds + seconds) * 1_000
     requests = tighter(requests, rateOf(requestLimit, used.requests, resetAtMs))
     if (tokenLimit !== null) tokens = tighter(tokens, rateOf(tokenLimit, used.tokens, resetAtMs))
   }
