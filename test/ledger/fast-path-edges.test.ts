@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { setImmediate } from 'node:timers/promises'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import type { Attribution, Call } from '../../server/src/calls/call.ts'
 import { voidOf } from '../../server/src/calls/calls.ts'
+import { Failed } from '../../server/src/calls/failed.ts'
 import { isUsual, type UsualCall } from '../../server/src/calls/fast-begin.ts'
 import { isUsualEnding } from '../../server/src/calls/fast-end.ts'
 import { createFastPath } from '../../server/src/calls/fast-path.ts'
-import { allAnswered, Contended, createMoneyQuery, Unanswered } from '../../server/src/calls/money-query.ts'
+import { createMoneyQuery, Unanswered } from '../../server/src/calls/money-query.ts'
 import { skewedClock, systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds, type Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
@@ -357,22 +357,90 @@ describe('a budget', () => {
   })
 })
 
-describe('statements beside each other, of which some fail', () => {
-  const [refused, locked, lost] = [new Error('refused'), new Contended('locked'), new Unanswered('lost')]
+describe('statements beside each other, of which one fails', () => {
+  const EACH = 'begin_fitting_calls_each'
+  const MANY = 'begin_fitting_calls'
+  const JUDGE = 'begin_attributed_calls'
+  const [lost, refused] = [new Unanswered('lost'), new Error('refused')]
 
-  it('tell the error that says the least: an unknown outcome before a lock, and that before a refusal', async () => {
-    const failing = (...errors: readonly Error[]) => allAnswered(errors.map((error) => Promise.reject(error)))
-    await assert.rejects(failing(refused, locked, lost), (error) => error === lost)
-    await assert.rejects(failing(lost, refused), (error) => error === lost)
-    await assert.rejects(failing(refused, locked), (error) => error === locked)
+  /** A usual call and a keyed one, each of its own account, over a query of which some statements fail: once, and some after PostgreSQL has carried them out. */
+  async function stage(failures: Readonly<Record<string, Error>>, carriedOut = false) {
+    const [one, other] = [await makeParty(pool, 100n), await makeParty(pool, 100n)]
+    const real = createMoneyQuery(pools.money)
+    const path = createFastPath({ clock: systemClock, log: silentLog })
+    const sent: string[] = []
+    const query: typeof real = async (statement) => {
+      const error = sent.includes(statement.name) ? undefined : failures[statement.name]
+      sent.push(statement.name)
+      if (error === undefined || carriedOut) {
+        const rows = await real(statement)
+        if (error === undefined) return rows
+      }
+      throw error
+    }
+    const key = { ...SLOT, scope: 'idempotency', limit: 1, keepSeconds: 60 }
+    const keyed = callOf(other, { hold: 10n, claims: [key] })
+    const batch: readonly Call[] = [usual(one), keyed]
+    const begin = async (...some: readonly Call[]) => {
+      const judgements = await path.begin(query, ownerId, some)
+      return judgements.map((judgement) => (judgement instanceof Failed ? judgement.error : judgement.outcome))
+    }
+    const end = async (...some: readonly Call[]) => {
+      const settlements = await path.end(
+        query,
+        some.map((call) => postOf(call, 4n)),
+      )
+      return settlements.map((answer) => {
+        if (answer instanceof Failed) return answer.error
+        return answer instanceof Error ? answer : answer.charged
+      })
+    }
+    return { batch, one, other, begin, end, sent, agree: () => Promise.all([agrees(one), agrees(other)]) }
+  }
+
+  it('leave nobody unanswered but whose outcome is unknown, and that one is judged next', async () => {
+    const { batch, begin, sent, agree } = await stage({ [EACH]: lost })
+    assert.deepEqual(await begin(...batch), [lost, 'begun'])
+    assert.deepEqual(await begin(...batch.slice(0, 1)), ['begun'])
+    assert.deepEqual(sent, [EACH, JUDGE, JUDGE])
+    await agree()
   })
 
-  it('tell it once all have ended', async () => {
-    let hasEnded = false
-    const slow = setImmediate().then(() => {
-      hasEnded = true
+  it('hold once what was carried out though its answer was lost', async () => {
+    const { batch, one, begin, agree } = await stage({ [EACH]: lost }, true)
+    assert.deepEqual(await begin(...batch), [lost, 'begun'])
+    assert.deepEqual(await begin(...batch.slice(0, 1)), ['begun'])
+    assert.equal((await moneyOf(pool, one)).held, 10n)
+    await agree()
+  })
+
+  for (const carriedOut of [true, false]) {
+    it(`charge once at an end that ${carriedOut ? 'was carried out and its answer lost' : 'was lost'}, and the others beside it at once`, async () => {
+      const { batch, one, begin, end, agree } = await stage({ end_fitting_calls_each: lost }, carriedOut)
+      await begin(...batch)
+      assert.deepEqual(await end(...batch), [lost, 4n])
+      assert.deepEqual(await end(...batch.slice(0, 1)), [4n])
+      assert.deepEqual([(await moneyOf(pool, one)).charged, (await moneyOf(pool, one)).held], [4n, 0n])
+      await agree()
     })
-    await assert.rejects(allAnswered([Promise.reject(refused), slow]), refused)
-    assert.ok(hasEnded)
+  }
+
+  it('leave what fits begun, where it is the judging function that did not answer', async () => {
+    const { batch, begin, agree } = await stage({ [JUDGE]: lost })
+    assert.deepEqual(await begin(...batch), ['begun', lost])
+    await agree()
+  })
+
+  it('leave what seemed to fit to the judging function, where PostgreSQL refused it', async () => {
+    const { batch, begin, sent, agree } = await stage({ [EACH]: refused })
+    assert.deepEqual(await begin(...batch), ['begun', 'begun'])
+    assert.deepEqual(sent, [EACH, JUDGE, JUDGE])
+    await agree()
+  })
+
+  it('leave those to the judging function that PostgreSQL refused, and nobody else, of the two for usual calls', async () => {
+    const { batch, other, begin, agree } = await stage({ [EACH]: lost, [MANY]: refused })
+    assert.deepEqual(await begin(...batch.slice(0, 1), usual(other), usual(other)), [lost, 'begun', 'begun'])
+    await agree()
   })
 })

@@ -19,6 +19,7 @@ import {
   periodsOf,
   postOf,
   type Session,
+  unfailed,
   whileLocked,
   windowOf,
 } from './session.ts'
@@ -353,9 +354,8 @@ describe('a later migration', () => {
   it('has all calls judged, those of connections too that have begun and ended some by the statements', async () => {
     const query = createMoneyQuery(pools.money)
     const party = await makeParty(pool, 100n)
-    const begin = (call: UsualCall) => beginFitting(query, ids.next(), [call])
-    const end = (call: UsualCall) =>
-      endFitting(query, [{ accountId: call.accountId, credentialId: call.credentialId, call, ending: voidOf(call) }])
+    const begin = async (call: UsualCall) => unfailed(await beginFitting(query, ids.next(), [call]))
+    const end = async (call: UsualCall) => unfailed(await endFitting(query, [{ ...call, ending: voidOf(call), call }]))
     const say = (word: boolean) =>
       pool.query(
         `create or replace function calls_may_fit() returns boolean language sql stable parallel safe return ${word}`,

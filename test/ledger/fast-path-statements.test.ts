@@ -14,7 +14,7 @@ import { startupOptions } from '../../server/src/storage/connection.ts'
 import { MONEY_SETTINGS } from '../../server/src/storage/pools.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
 import { watched } from './fast-path-world.ts'
-import { callOf, makeParty, openSession, type Party, postOf, type Session, windowOf } from './session.ts'
+import { callOf, makeParty, openSession, type Party, postOf, type Session, unfailed, windowOf } from './session.ts'
 import { connect, ids, makeAllowance, makeCredential, pg, ROOMY } from './world.ts'
 
 /** Which statements a batch takes, and what is beside what. */
@@ -53,8 +53,8 @@ function stage() {
   const { query, take } = watched(createMoneyQuery(patient))
   const ownerId = ids.next()
   return {
-    begin: (...batch: readonly Call[]) => path.begin(query, ownerId, batch),
-    end: (...endings: Parameters<typeof path.end>[1]) => path.end(query, endings),
+    begin: async (...batch: readonly Call[]) => unfailed(await path.begin(query, ownerId, batch)),
+    end: async (...endings: Parameters<typeof path.end>[1]) => unfailed(await path.end(query, endings)),
     names: async () => (await take()).map(({ name }) => name).sort(),
   }
 }
@@ -175,7 +175,7 @@ describe('what is not usual', () => {
     await agree(party)
   })
 
-  it('is not judged again where the batch is sent again because somebody has the account of another', async () => {
+  it('is answered, and not judged again, where somebody has the account of another', async () => {
     const [locked, other] = [await makeParty(pool, 100n), await makeParty(pool, 100n)]
     const waits = await withLock(locked, async (holder) => {
       const waiting = calls.begin(usual(locked))
@@ -187,6 +187,27 @@ describe('what is not usual', () => {
     assert.equal(waits.outcome, 'begun')
     assert.equal((await windowOf(pool, other, 'all'))?.requests, 1)
     await agree(locked, other)
+  })
+})
+
+describe('a call whose account somebody has for longer than a statement waits', () => {
+  it('leaves nothing behind where it is refused then', async () => {
+    const party = await makeParty(pool, 15n)
+    const late = usual(party)
+    const refused = await withLock(party, async (holder) => {
+      const waiting = calls.begin(late)
+      // The judging function is sent once the first statement has been given up.
+      const isJudged =
+        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%begin_attributed_calls%'"
+      await until(async () => (await pool.query(isJudged)).rowCount === 1, PATIENCE_MS, 'the second statement')
+      await holder.begin(usual(party))
+      await holder.query('commit')
+      return waiting
+    })
+    assert.equal(refused.outcome, 'money_spent')
+    assert.ok(await calls.flush(PATIENCE_MS))
+    assert.equal((await pool.query('select from charges where id = $1', [late.id])).rowCount, 0)
+    await agree(party)
   })
 })
 

@@ -15,6 +15,7 @@ import { reverseCharge, reversePayment } from '../../server/src/ledger/reverse.t
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
 import { makeTwin, nameCall, pass, passDay, rowsOf, type Twin, toldOf, watched, wrongTimes } from './fast-path-world.ts'
+import { unfailed } from './session.ts'
 import { connect, emptyTables, ids } from './world.ts'
 
 /**
@@ -157,8 +158,8 @@ async function run(twin: Twin, command: Command): Promise<Answers> {
     case 'begin': {
       const batch = command.calls.map((one) => callOf(twin, one))
       const first = batch[0] ?? assert.fail()
-      const late = command.late && first.hold !== null ? await path.end(query, [voidOf(first)]) : []
-      const begun = await path.begin(query, ownerId, batch)
+      const late = command.late && first.hold !== null ? unfailed(await path.end(query, [voidOf(first)])) : []
+      const begun = unfailed(await path.begin(query, ownerId, batch))
       const isOpen = batch.filter(({ hold }) => hold !== null)
       assert.deepEqual(
         await wrongTimes(
@@ -169,7 +170,8 @@ async function run(twin: Twin, command: Command): Promise<Answers> {
         [],
       )
       // Another object, as if its answer had been lost to a process that does not know it any more.
-      const again = command.twice && first.hold !== null ? await path.begin(query, ownerId, [{ ...first }]) : []
+      const again =
+        command.twice && first.hold !== null ? unfailed(await path.begin(query, ownerId, [{ ...first }])) : []
       return [...late, ...begun, ...again]
     }
     case 'end': {
@@ -178,11 +180,11 @@ async function run(twin: Twin, command: Command): Promise<Answers> {
       ]
       if (picked.length === 0) return []
       const endings = picked.map((call) => endingOf(call, command))
-      const ended = await path.end(query, endings)
+      const ended = unfailed(await path.end(query, endings))
       assert.deepEqual(await wrongTimes(twin, picked, ended), [])
       for (const [at, one] of ended.entries())
         if (!(one instanceof Error) && one.endedNow && one.charged > 0n) twin.charged.push(picked[at]?.id ?? '')
-      return command.twice ? [...ended, ...(await path.end(query, endings))] : ended
+      return command.twice ? [...ended, ...unfailed(await path.end(query, endings))] : ended
     }
     case 'extend': {
       const call = calls.at(-1 - command.which)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach } from 'node:test'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
+import { Failed } from '../../server/src/calls/failed.ts'
 import { createLane } from '../../server/src/calls/lane.ts'
 
 /**
@@ -11,6 +12,8 @@ type Batch = {
   readonly items: readonly string[]
   readonly answer: () => void
   readonly fail: (error: Error) => void
+  /** Of some items the statement fails; the others are answered. */
+  readonly failOf: (error: Error, ...items: readonly string[]) => void
 }
 
 export const locked = new Error('an account is locked')
@@ -52,9 +55,11 @@ export function stage({ batchLimit = 10, queueLimit = 100 } = {}) {
     queueLimit,
     execute: (items) =>
       new Promise((resolve, reject) => {
-        const answer = () => resolve(items.map((item) => `${item} done`))
+        const failOf = (error: Error, ...failed: readonly string[]) =>
+          resolve(items.map((item) => (failed.includes(item) ? new Failed(error) : `${item} done`)))
+        const answer = () => failOf(lost)
         if (draining) answer()
-        else batches.push({ items, answer, fail: reject })
+        else batches.push({ items, answer, fail: reject, failOf })
       }),
     isTransient: (error) => error === lost,
     answeredLate: (item, result) => answeredLate.push(`${item}: ${result ?? 'an error'}`),

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { DEADLINE_MS, latenessOf, locked, lost, refused, stage } from './lane-stage.ts'
 
 describe('a lane', () => {
@@ -126,6 +127,18 @@ describe('a lane', () => {
     assert.deepEqual(sent(), [['a'], ['a', 'b']])
   })
 
+  it('answers those whose statement did not fail, and sends only the others again', async () => {
+    const { submit, batch, pausing, resume, sent } = stage()
+    const [a, once, c] = [submit('a'), submit('once'), submit('c')]
+    ;(await batch(0)).failOf(lost, 'c')
+    assert.deepEqual(await Promise.all([a, once]), ['a done', 'once done'])
+    await pausing()
+    resume()
+    ;(await batch(1)).answer()
+    assert.equal(await c, 'c done')
+    assert.deepEqual(sent(), [['a', 'once', 'c'], ['c']])
+  })
+
   it('does not let one item that is refused take its neighbours with it', async () => {
     const { submit, batch, sent } = stage()
     const [a, bad, c] = [submit('a'), submit('bad'), submit('c')]
@@ -138,6 +151,48 @@ describe('a lane', () => {
     assert.equal(await c, 'c done')
     assert.deepEqual(sent(), [['a', 'bad', 'c'], ['a'], ['bad'], ['c']])
   })
+
+  it('answers whom PostgreSQL answered before it sends those again that it refused together', async () => {
+    const { submit, batch, sent } = stage()
+    const [bad, worse, good] = [submit('bad'), submit('worse'), submit('good')]
+    ;(await batch(0)).failOf(refused, 'bad', 'worse')
+    assert.equal(await good, 'good done')
+    ;(await batch(1)).fail(refused)
+    await assert.rejects(bad, refused)
+    ;(await batch(2)).answer()
+    assert.equal(await worse, 'worse done')
+    assert.deepEqual(sent(), [['bad', 'worse', 'good'], ['bad'], ['worse']])
+  })
+
+  it('does not send again what was refused together and is late by then', async () => {
+    const { submit, batch, sent, pass } = stage()
+    const [patient, late, third] = [submit('a', 10 * DEADLINE_MS), submit('b'), submit('c', 10 * DEADLINE_MS)]
+    const first = await batch(0)
+    pass(DEADLINE_MS)
+    assert.deepEqual(await latenessOf(late), { sent: true })
+    first.fail(refused)
+    for (const at of [1, 2]) (await batch(at)).answer()
+    assert.deepEqual(await Promise.all([patient, third]), ['a done', 'c done'])
+    assert.deepEqual(sent().slice(1), [['a'], ['c']])
+  })
+
+  for (const error of [locked, lost]) {
+    it(`keeps the order of an account whose batch is taken apart, where the first then meets ${error.message}`, async () => {
+      const { submit, batch, sent, pausing, resume } = stage()
+      const all = [submit('a@one'), submit('b@one'), submit('c@other')]
+      ;(await batch(0)).fail(refused)
+      ;(await batch(1)).fail(error)
+      if (error === lost) {
+        ;(await batch(2)).answer()
+        await pausing()
+        resume()
+      }
+      await until(() => sent().some((items) => items.length === 2), PATIENCE_MS, 'the two of the account')
+      for (let at = 2; at < sent().length; at += 1) (await batch(at)).answer()
+      assert.deepEqual(await Promise.all(all), ['a@one done', 'b@one done', 'c@other done'])
+      assert.deepEqual(sent().slice(1).toSorted(), [['a@one'], ['a@one', 'b@one'], ['c@other']])
+    })
+  }
 
   it('sends again only those that got no answer, where a batch was taken apart', async () => {
     const { submit, batch, pausing, resume, sent } = stage()
@@ -244,22 +299,33 @@ describe('a deadline that passes', () => {
     assert.deepEqual(await Promise.all([free, other]), ['b@free done', 'd@other done'])
   })
 
-  it('says that an earlier sending of what a lock kept back may have been carried out, and of what never left no such thing', async () => {
-    const { submit, batch, sent, answeredLate } = stage()
-    submit('a@locked')
-    const refusal = submit('b@free')
+  it('sets only those accounts apart that were in the statement that waited', async () => {
+    const { submit, batch, sent } = stage()
+    const locked1 = submit('a@locked')
+    const free = submit('b@free')
     const first = await batch(0)
-    const waiting = submit('c@locked')
-    first.fail(locked)
+    submit('c@free')
+    first.failOf(locked, 'a@locked')
+    assert.equal(await free, 'b@free done')
     await batch(2)
-    for (const [at, items] of sent().slice(1).entries()) {
-      const { answer, fail } = await batch(at + 1)
-      if (items.includes('b@free')) fail(refused)
-      else answer()
-    }
-    await assert.rejects(refusal, refused)
-    await waiting
-    assert.deepEqual(answeredLate.toSorted(), ['a@locked: a@locked done', 'b@free: an error'])
+    assert.deepEqual(sent().slice(1).toSorted(), [['a@locked'], ['c@free']])
+    for (const at of [1, 2]) (await batch(at)).answer()
+    assert.equal(await locked1, 'a@locked done')
+  })
+
+  it('does not say of what a lock kept back that an earlier sending may have been carried out, but of what was lost before', async () => {
+    const { submit, batch, pausing, resume, answeredLate } = stage()
+    const refusals = [submit('a@locked'), submit('b@other')]
+    ;(await batch(0)).failOf(lost, 'b@other')
+    assert.equal(await refusals[0], 'a@locked done')
+    await pausing()
+    const third = submit('c@locked')
+    resume()
+    ;(await batch(1)).fail(locked)
+    for (const at of [2, 3]) (await batch(at)).fail(refused)
+    await assert.rejects(Promise.all([refusals[1], third]), refused)
+    await assert.rejects(third, refused)
+    assert.deepEqual(answeredLate, ['b@other: an error'])
   })
 
   it('sends what a lock kept back again, also what may be sent once only', async () => {

@@ -11,7 +11,7 @@ import { nanos } from '../../server/src/kernel/money.ts'
 import { createColumnTypes } from '../../server/src/storage/column-types.ts'
 import { startupOptions } from '../../server/src/storage/connection.ts'
 import { MONEY_SETTINGS } from '../../server/src/storage/pools.ts'
-import { callOf, makeParty, type Party, postOf } from './session.ts'
+import { callOf, makeParty, type Party, postOf, unfailed } from './session.ts'
 import { connect, ids, makeAllowance, pg } from './world.ts'
 
 const database = await freshDatabase()
@@ -143,16 +143,14 @@ describe('the plans of the statements for calls that fit', () => {
         parties.map(usual),
         [usual(one), usual(one), ...parties.slice(1).map(usual)],
       ]) {
-        const begun = await beginFitting(run, ids.next(), batch)
+        const begun = unfailed(await beginFitting(run, ids.next(), batch))
         assert.deepEqual(new Set(begun.map((judgement) => judgement?.outcome)), new Set(['begun']))
         // As if the period had begun anew, so that it is charged elsewhere.
         await pool.query(
           "update credentials set budget_ends_at = clock_timestamp() - interval '1 hour' where budget_id is not null",
         )
-        const ended = await endFitting(
-          run,
-          batch.map((call) => ({ ...call, ending: postOf(call, 5n), call })),
-        )
+        const endings = batch.map((call) => ({ ...call, ending: postOf(call, 5n), call }))
+        const ended = unfailed(await endFitting(run, endings))
         assert.deepEqual(new Set(ended.map((settlement) => settlement?.outcome)), new Set(['posted']))
         await pool.query(
           "update credentials set budget_ends_at = clock_timestamp() + interval '1 hour' where budget_id is not null",

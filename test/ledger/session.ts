@@ -5,6 +5,7 @@ import type { Call, Ending, Extension, Growth, Judgement, Settlement, Usage } fr
 import { NO_USAGE } from '../../server/src/calls/calls.ts'
 import { endBatch } from '../../server/src/calls/end-batch.ts'
 import { extendBatch } from '../../server/src/calls/extend-batch.ts'
+import { Failed } from '../../server/src/calls/failed.ts'
 import { beginFitting, type UsualCall } from '../../server/src/calls/fast-begin.ts'
 import { endFitting } from '../../server/src/calls/fast-end.ts'
 import type { Statement } from '../../server/src/calls/query.ts'
@@ -51,17 +52,16 @@ export async function openSession(url: string): Promise<Session> {
   const ownerId = ids.next()
   return {
     begin: (...calls) => beginBatch(run, ownerId, calls),
-    beginFitting: (...calls) => beginFitting(run, ownerId, calls),
-    endFitting: (...ends) =>
-      endFitting(
-        run,
-        ends.map(([call, ending]) => ({
-          ending,
-          call,
-          accountId: call.accountId,
-          credentialId: call.credentialId,
-        })),
-      ),
+    beginFitting: async (...calls) => unfailed(await beginFitting(run, ownerId, calls)),
+    endFitting: async (...ends) => {
+      const items = ends.map(([call, ending]) => ({
+        ending,
+        call,
+        accountId: call.accountId,
+        credentialId: call.credentialId,
+      }))
+      return unfailed(await endFitting(run, items))
+    },
     extend: async (...extensions) => (await extendBatch(run, ownerId, extensions)).map(answered),
     end: async (...endings) => (await endBatch(run, endings)).map(answered),
     query,
@@ -70,6 +70,14 @@ export async function openSession(url: string): Promise<Session> {
         .rowCount === 1,
     close: () => client.end(),
   }
+}
+
+/** Throws why a statement failed, if one did. */
+export function unfailed<T>(answers: readonly (T | Failed)[]): readonly T[] {
+  return answers.map((answer) => {
+    if (answer instanceof Failed) throw answer.error
+    return answer
+  })
 }
 
 function answered<T>(answer: T | Error): T {

@@ -7,7 +7,7 @@ const SAME = { file: 'test/ledger/fast-path.test.ts', title: 'every answer and e
 const LOCKS = 'test/ledger/fast-path-locks.test.ts'
 const EDGES = 'test/ledger/fast-path-edges.test.ts'
 const PATH = 'server/src/calls/fast-path.ts'
-const MONEY = 'server/src/calls/money-query.ts'
+const LANE = 'server/src/calls/lane.ts'
 
 /** Of the statements for calls that fit. */
 export const bugsOfFastPath: readonly PlantedBug[] = [
@@ -134,12 +134,26 @@ export const bugsOfFastPath: readonly PlantedBug[] = [
     caughtBy: [{ file: EDGES, title: 'a call with a task' }],
   },
   {
-    id: 'refusal-before-an-unknown-outcome',
-    title:
-      'of two statements beside each other a refusal is told, though nobody knows whether the other was carried out',
-    promise: 'What may have been carried out is never taken for refused.',
+    id: 'contended-clears-unanswered-mark',
+    title: 'a call that was lost once, waited for a locked account then, and is refused there leaves no void',
+    promise: 'A refusal is never followed by the hold of an earlier sending that arrives late.',
     author: 'blind',
-    edits: [{ file: MONEY, find: 'certainty(one) - certainty(other)', replace: 'certainty(other) - certainty(one)' }],
-    caughtBy: [{ file: EDGES, title: 'tell the error that says the least' }],
+    edits: [{ file: LANE, find: 'own.enqueue({ ...entry })', replace: 'own.enqueue({ ...entry, unanswered: false })' }],
+    caughtBy: [{ file: 'test/ledger/lane.test.ts', title: 'but of what was lost before' }],
+  },
+  {
+    id: 'one-refusal-judges-both-groups',
+    title:
+      'where PostgreSQL refuses one of the two statements for usual calls, those of the other are judged too though nobody knows whether they were carried out',
+    promise: 'What may have been carried out is sent again by its id, and never judged beside that.',
+    author: 'blind',
+    edits: [
+      {
+        file: PATH,
+        find: '(isRefused(answer) ? undefined : answer)',
+        replace: '(refusals.size > 0 && answer instanceof Failed ? undefined : answer)',
+      },
+    ],
+    caughtBy: [{ file: EDGES, title: 'of the two for usual calls' }],
   },
 ]

@@ -4,7 +4,7 @@ import type { Rates, Window } from '../limits/window.ts'
 import { attributionColumns } from './begin-batch.ts'
 import type { Call, Hold, Judgement } from './call.ts'
 import { daysOf, type Groups, groupBy, partAlone } from './columns.ts'
-import { allAnswered } from './money-query.ts'
+import { answersOf, type Failed } from './failed.ts'
 import { type Column, createStatement, type Query, Row } from './query.ts'
 
 /** Whether the credential's window goes on. */
@@ -172,31 +172,36 @@ type Fit = {
 }
 
 /**
- * Begins those that fit, and answers the others with undefined. Calls of one credential have to be of one account and one budget, and to count in a window of one
+ * Begins those that fit, and answers the others with undefined, or with the failure of their statement. Calls of one credential have to be of one account and one budget, and to count in a window of one
  * length. Calls that are alone of their account are begun beside the others: nothing is shared by two accounts.
  */
 export async function beginFitting(
   query: Query,
   ownerId: Id,
   calls: readonly UsualCall[],
-): Promise<(Judgement | undefined)[]> {
+): Promise<(Judgement | Failed | undefined)[]> {
   const { alone, others } = partAlone(calls, ({ accountId }) => accountId)
-  const begun = await allAnswered([beginEach(query, ownerId, alone), beginMany(query, ownerId, others)])
-  const judgements = new Map(begun.flat())
+  const answers = await Promise.all([
+    answersOf(alone, (some) => beginEach(query, ownerId, some)),
+    answersOf(others.groups.flat(), (some) => beginMany(query, ownerId, some, others)),
+  ])
+  const judgements = new Map(answers.flat())
   return calls.map((call) => judgements.get(call))
 }
 
 type Judged = readonly (readonly [UsualCall, Judgement])[]
 
 async function beginEach(query: Query, ownerId: Id, calls: readonly UsualCall[]): Promise<Judged> {
-  if (calls.length === 0) return []
   const rows = await query(BEGIN_EACH(eachColumns(calls, ownerId)))
   return fitsIn(rows, calls).map(([call, fit]) => [call, begun(call, fit.free - call.hold.amount, fit, fit)])
 }
 
-async function beginMany(query: Query, ownerId: Id, accounts: Groups<UsualCall>): Promise<Judged> {
-  const calls = accounts.groups.flat()
-  if (calls.length === 0) return []
+async function beginMany(
+  query: Query,
+  ownerId: Id,
+  calls: readonly UsualCall[],
+  accounts: Groups<UsualCall>,
+): Promise<Judged> {
   const credentials = groupBy(calls, ({ credentialId }) => credentialId)
   const sums = new Map(credentials.groups.map((own) => [own[0].credentialId, sumOf(own)]))
   const columns = [...sumColumns(calls, accounts, credentials, [...sums.values()]), ...callColumns(calls, ownerId)]

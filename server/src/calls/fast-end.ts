@@ -1,8 +1,8 @@
 import { nanos } from '../kernel/money.ts'
 import type { Call, Ending, Settlement } from './call.ts'
 import { type Groups, groupBy, partAlone } from './columns.ts'
+import { answersOf, type Failed } from './failed.ts'
 import type { UsualCall } from './fast-begin.ts'
-import { allAnswered } from './money-query.ts'
 import { type Column, createStatement, type Query, Row } from './query.ts'
 import { ratesOf } from './rates.ts'
 
@@ -183,20 +183,24 @@ export function isUsualEnding({ task, loss, asked }: Ending): boolean {
   )
 }
 
-/** Ends those that fit, and answers the others with undefined. Calls of one credential have to be of one budget. Those that are alone of their account are ended beside the others. */
-export async function endFitting(query: Query, items: readonly UsualEnding[]): Promise<(Settlement | undefined)[]> {
+/**
+ * Ends those that fit, and answers the others with undefined, or with the failure of their statement. Calls of one credential have to be of one budget. Those that are alone
+ * of their account are ended beside the others.
+ */
+export async function endFitting(
+  query: Query,
+  items: readonly UsualEnding[],
+): Promise<(Settlement | Failed | undefined)[]> {
   const { alone, others } = partAlone(items, ({ accountId }) => accountId)
-  const many = others.groups.flat()
-  const ended = await allAnswered([
-    settled(alone, () => query(END_EACH(eachColumns(alone)))),
-    settled(many, () => query(END(manyColumns(many, others)))),
+  const answers = await Promise.all([
+    answersOf(alone, async (some) => settled(some, await query(END_EACH(eachColumns(some))))),
+    answersOf(others.groups.flat(), async (some) => settled(some, await query(END(manyColumns(some, others))))),
   ])
-  const settlements = new Map(ended.flat())
+  const settlements = new Map(answers.flat())
   return items.map((item) => settlements.get(item))
 }
 
-async function settled(items: readonly UsualEnding[], run: () => ReturnType<Query>) {
-  const rows = items.length === 0 ? [] : await run()
+function settled(items: readonly UsualEnding[], rows: Awaited<ReturnType<Query>>) {
   return rows.map((columns) => settlementIn(new Row(columns), items))
 }
 

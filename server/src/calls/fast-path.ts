@@ -4,15 +4,16 @@ import type { Log } from '../telemetry/log.ts'
 import { beginBatch } from './begin-batch.ts'
 import type { Call, Ending, Judgement, Settlement } from './call.ts'
 import { endBatch } from './end-batch.ts'
+import { Failed, orFailed } from './failed.ts'
 import { beginFitting, isUsual, type UsualCall } from './fast-begin.ts'
 import { endFitting, isUsualEnding, type UsualEnding } from './fast-end.ts'
-import { allAnswered, Contended, Unanswered } from './money-query.ts'
+import { Contended, Unanswered } from './money-query.ts'
 import { type Query, Row } from './query.ts'
 
-/** How batches are begun and ended. */
+/** How batches are begun and ended. Where one throws, it failed with all of them. */
 export type Path = {
-  readonly begin: (query: Query, ownerId: Id, calls: readonly Call[]) => Promise<Judgement[]>
-  readonly end: (query: Query, endings: readonly Ending[]) => Promise<(Settlement | Error)[]>
+  readonly begin: (query: Query, ownerId: Id, calls: readonly Call[]) => Promise<(Judgement | Failed)[]>
+  readonly end: (query: Query, endings: readonly Ending[]) => Promise<(Settlement | Error | Failed)[]>
 }
 
 /** By the judging functions alone. */
@@ -34,18 +35,16 @@ type Parts = { readonly clock: Clock; readonly log: Log }
 export function createFastPath({ clock, log }: Parts): Path {
   /** The usual calls that this process has begun and not ended yet. Those that somebody else ends stay until there are too many. */
   const open = new Map<Id, UsualCall>()
-  /** Of batches that failed. One that is sent again may be known already. */
+  /** Calls whose statement failed. One that is sent again may be known already. */
   const sent = new WeakSet<Call>()
   const [unfitCredentials, unfitAccounts] = [createMemory(clock), createMemory(clock)]
   /** Credentials, and their own budgets. */
   const unmetered = new Map<Id, Id>()
   let isMetering = false
-  const begins = createBatches<Call, UsualCall, Judgement>(log)
-  const ends = createBatches<Ending, UsualEnding, Settlement | Error>(log)
 
-  async function begin(query: Query, ownerId: Id, calls: readonly Call[]): Promise<Judgement[]> {
+  async function begin(query: Query, ownerId: Id, calls: readonly Call[]): Promise<(Judgement | Failed)[]> {
     const usual = alike(calls, usualCall, budgetAndWindow)
-    const judgements = await begins(calls, {
+    const judgements = await carryOut<Call, UsualCall, Judgement>(calls, log, {
       usual,
       itemOf: (call) => call,
       fit: (some) => beginFitting(query, ownerId, some),
@@ -54,9 +53,12 @@ export function createFastPath({ clock, log }: Parts): Path {
         unfitCredentials.note(call.credentialId)
         if (outcome === 'begun') meterBudget(query, call)
       },
-      failed: (call) => sent.add(call),
     })
-    for (const [at, call] of calls.entries()) if (judgements[at]?.outcome === 'begun' && isUsual(call)) remember(call)
+    for (const [at, call] of calls.entries()) {
+      const judgement = judgements[at]
+      if (judgement instanceof Failed) sent.add(call)
+      else if (judgement?.outcome === 'begun' && isUsual(call)) remember(call)
+    }
     return judgements
   }
 
@@ -99,17 +101,16 @@ export function createFastPath({ clock, log }: Parts): Path {
     isMetering = false
   }
 
-  async function end(query: Query, endings: readonly Ending[]): Promise<(Settlement | Error)[]> {
+  async function end(query: Query, endings: readonly Ending[]): Promise<(Settlement | Error | Failed)[]> {
     const usual = alike(endings, usualEnding, ({ call }) => call.hold.allowances[0] ?? '')
-    const settlements = await ends(endings, {
+    const settlements = await carryOut<Ending, UsualEnding, Settlement | Error>(endings, log, {
       usual,
       itemOf: ({ ending }) => ending,
       fit: (some) => endFitting(query, some),
       judge: (some) => endBatch(query, some),
       misfit: ({ accountId }) => unfitAccounts.note(accountId),
-      failed: () => {},
     })
-    for (const { id } of endings) open.delete(id)
+    for (const [at, { id }] of endings.entries()) if (!(settlements[at] instanceof Failed)) open.delete(id)
     return settlements
   }
 
@@ -127,81 +128,61 @@ type Steps<Item, Usual, Answer> = {
   /** Those of the batch that are usual. */
   readonly usual: readonly Usual[]
   readonly itemOf: (usual: Usual) => Item
-  readonly fit: (usual: readonly Usual[]) => Promise<readonly (Answer | undefined)[]>
+  readonly fit: (usual: readonly Usual[]) => Promise<readonly (Answer | Failed | undefined)[]>
   readonly judge: (items: readonly Item[]) => Promise<readonly Answer[]>
   /** Of each that was judged although it is usual. */
   readonly misfit: (item: Item, answer: Answer) => void
-  /** Of each of a batch that failed: it is sent again. */
-  readonly failed: (item: Item) => void
 }
 
 /**
- * Carries out batches: what is usual by its statement, the rest beside it by the judging function, and then what did not fit. Where a part fails, the batch is sent again as a
- * whole. What the other part has answered is kept for that: an admission that is judged twice counts twice.
+ * Carries out a batch: what is usual by its statement, the rest beside it by the judging function, and then what did not fit. Where one of these fails, the others are
+ * answered all the same, once we wait for none of them any more.
  */
-function createBatches<Item extends object, Usual, Answer>(log: Log) {
-  /** Of batches that failed. */
-  const kept = new WeakMap<Item, Answer>()
+async function carryOut<Item, Usual, Answer>(
+  items: readonly Item[],
+  log: Log,
+  steps: Steps<Item, Usual, Answer>,
+): Promise<(Answer | Failed)[]> {
+  const answered = new Map<Item, Answer | Failed>()
+  const usual = steps.usual.map(steps.itemOf)
+  const isTried = new Set(usual)
 
-  return async (items: readonly Item[], steps: Steps<Item, Usual, Answer>): Promise<Answer[]> => {
-    const answered = new Map<Item, Answer>()
-    for (const item of items) {
-      note(item, kept.get(item))
-      kept.delete(item)
-    }
-    const fresh = steps.usual.filter((one) => !answered.has(steps.itemOf(one)))
-    const usual = fresh.map(steps.itemOf)
-    const isTried = new Set(usual)
-
-    function note(item: Item, answer: Answer | undefined): void {
+  function note(some: readonly Item[], answers: readonly (Answer | Failed | undefined)[] | Failed): void {
+    for (const [at, item] of some.entries()) {
+      const answer = answers instanceof Failed ? answers : answers[at]
       if (answer !== undefined) answered.set(item, answer)
     }
+  }
 
-    async function judge(some: readonly Item[]): Promise<void> {
-      if (some.length === 0) return
-      const answers = await steps.judge(some)
-      for (const [at, item] of some.entries()) note(item, answers[at])
-    }
+  async function judge(some: readonly Item[]): Promise<void> {
+    if (some.length > 0) note(some, await orFailed(() => steps.judge(some)))
+  }
 
-    async function fit(): Promise<void> {
-      if (usual.length === 0) return
-      const answers = await unlessRefused(() => steps.fit(fresh), log)
-      for (const [at, item] of usual.entries()) note(item, answers[at])
-      const left = usual.filter((item) => !answered.has(item))
-      await judge(left)
-      for (const item of left) {
-        const answer = answered.get(item)
-        if (answer !== undefined) steps.misfit(item, answer)
-      }
-    }
-
-    try {
-      await allAnswered([fit(), judge(items.filter((item) => !isTried.has(item) && !answered.has(item)))])
-      return items.map((item) => {
-        const answer = answered.get(item)
-        if (answer === undefined) throw new Error('PostgreSQL left an item out')
-        return answer
-      })
-    } catch (error) {
-      for (const item of items) steps.failed(item)
-      for (const [item, answer] of answered) kept.set(item, answer)
-      throw error
+  async function fit(): Promise<void> {
+    if (usual.length === 0) return
+    note(usual, unlessRefused(await steps.fit(steps.usual), log))
+    const left = usual.filter((item) => !answered.has(item))
+    await judge(left)
+    for (const item of left) {
+      const answer = answered.get(item)
+      if (answer !== undefined && !(answer instanceof Failed)) steps.misfit(item, answer)
     }
   }
+
+  await Promise.all([fit(), judge(items.filter((item) => !isTried.has(item)))])
+  return items.map((item) => answered.get(item) ?? new Failed(new Error('PostgreSQL left an item out')))
 }
 
 /**
- * What PostgreSQL refuses as a whole was not carried out: then all of it is judged. That is seldom: a constraint is checked before PostgreSQL finds that a row was
+ * A statement that PostgreSQL refuses was not carried out: then its calls are judged. That is seldom: a constraint is checked before PostgreSQL finds that a row was
  * changed while the statement waited.
  */
-async function unlessRefused<T>(fit: () => Promise<readonly T[]>, log: Log): Promise<readonly T[]> {
-  try {
-    return await fit()
-  } catch (error) {
-    if (error instanceof Unanswered) throw error
-    log.warn('calls that seemed to fit were refused by PostgreSQL', { error })
-    return []
-  }
+function unlessRefused<T>(answers: readonly (T | Failed | undefined)[], log: Log): readonly (T | Failed | undefined)[] {
+  const isRefused = (answer: unknown): answer is Failed =>
+    answer instanceof Failed && !(answer.error instanceof Unanswered)
+  const refusals = new Set(answers.filter(isRefused).map(({ error }) => error))
+  for (const error of refusals) log.warn('calls that seemed to fit were refused by PostgreSQL', { error })
+  return answers.map((answer) => (isRefused(answer) ? undefined : answer))
 }
 
 type Whose = Pick<Call, 'accountId' | 'credentialId'>

@@ -1,4 +1,5 @@
 import type { Clock } from '../kernel/clock.ts'
+import { Failed, orFailed } from './failed.ts'
 
 /**
  * Turns concurrent items into batches, one batch in flight at a time: while one is in flight, the next collects, and after one of
@@ -10,7 +11,7 @@ export type Lane<Item, Result> = {
   readonly submit: (item: Item, deadlineMs: number) => Promise<Result>
   /** Items that are waiting or in flight. */
   readonly size: () => number
-  /** How long the first of those has waited that are not in flight yet; 0 while PostgreSQL does not answer at all. */
+  /** How long the first of those has waited that are not in flight yet; 0 while something has to be sent again, as when PostgreSQL does not answer. */
   readonly lagMs: () => number
   /** How long one more item would wait, by what the last batches took; 0 where the next batch has room for it. */
   readonly waitMs: () => number
@@ -27,14 +28,14 @@ type Parts<Item, Result> = {
   /** Beyond this many waiting items a new one is refused at once. */
   readonly queueLimit: number
   /** Runs a batch, and gives up by itself when PostgreSQL does not answer: a hung connection must not hold the lane. */
-  readonly execute: (items: readonly Item[]) => Promise<readonly (Result | Error)[]>
-  /** Whether the outcome of a failed batch is unknown, or it was certainly not carried out and may work later. */
+  readonly execute: (items: readonly Item[]) => Promise<readonly (Result | Error | Failed)[]>
+  /** Whether the outcome of a failed statement is unknown, or it was certainly not carried out and may work later. */
   readonly isTransient: (error: unknown) => boolean
-  /** Whether the batch failed because some account in it is locked by somebody else. All of it may be sent again. */
+  /** Whether the statement was given up because some account in it is locked by somebody else: nothing of it was carried out. */
   readonly isContended: (error: unknown) => boolean
   readonly accountOf: (item: Item) => string
   /**
-   * An item was answered, or refused by an error, of which an earlier sending was not: that one may be carried out yet,
+   * An item was answered, or refused by an error, of which an earlier sending got no answer: that one may be carried out yet,
    * whatever became of this one.
    */
   readonly answeredLate?: (item: Item, result: Result | undefined) => void
@@ -109,11 +110,11 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
   }
 
   /**
-   * Somebody keeps an account of this batch locked, and we can't tell which: each account gets a lane of its own until it
+   * Somebody keeps an account of these locked, and we can't tell which: each account gets a lane of its own until it
    * has nothing to do, so that the others do not wait for that one.
    */
-  function setAside(batch: readonly Entry<Item, Result>[]): void {
-    for (const entry of batch) {
+  function setAside(entries: Iterable<Entry<Item, Result>>): void {
+    for (const entry of entries) {
       if (entry.settled) continue
       const account = parts.accountOf(entry.item)
       const own = aside.get(account) ?? createQueue(parts, () => aside.delete(account))
@@ -151,7 +152,7 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
         continue
       }
       waiting = [...failed.filter((entry) => !entry.settled), ...waiting]
-      failures += 1
+      failures = failed.length < batch.length ? 1 : failures + 1
       before = 0
       await clock.sleep(Math.min(BACKOFF_MS.most, BACKOFF_MS.least * 2 ** failures))
     }
@@ -181,33 +182,35 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
     return batch
   }
 
-  /** Resolves with what has to be sent again. */
+  /** Resolves with what has to be sent again, in the order of arrival. */
   async function attempt(batch: readonly Entry<Item, Result>[]): Promise<readonly Entry<Item, Result>[]> {
     for (const entry of batch) entry.sent = true
-    try {
-      const results = await execute(batch.map(({ item }) => item))
-      for (const [at, entry] of batch.entries()) answer(entry, results[at] ?? new Error('PostgreSQL left an item out'))
-      return []
-    } catch (error) {
-      if (parts.isContended(error)) {
-        // What waited for the account was not carried out. What went beside it may have been, and says so when it is sent again.
-        for (const entry of batch) entry.unanswered = true
-        if (done !== undefined) return batch
-        setAside(batch)
-        setAsideWaiting()
-        return []
-      }
-      if (isTransient(error)) return batch.filter(repeatable)
-      const [only, ...others] = batch
-      if (only !== undefined && others.length === 0) {
-        answer(only, error instanceof Error ? error : new Error('not an error', { cause: error }))
-        return []
-      }
-      // One item that PostgreSQL refuses must not take its neighbours with it.
-      const again = []
-      for (const entry of batch) again.push(...(await attempt([entry])))
-      return again
+    const outcomes = await orFailed(() => execute(batch.map(({ item }) => item)))
+    const again = new Set<Entry<Item, Result>>()
+    const [apart, refused] = [[] as Entry<Item, Result>[], [] as Entry<Item, Result>[]]
+    for (const [at, entry] of batch.entries()) {
+      const outcome = outcomes instanceof Failed ? outcomes : (outcomes[at] ?? new Error('PostgreSQL left an item out'))
+      if (!(outcome instanceof Failed)) answer(entry, outcome)
+      else if (parts.isContended(outcome.error)) done === undefined ? apart.push(entry) : again.add(entry)
+      else if (!isTransient(outcome.error)) batch.length === 1 ? answer(entry, errorOf(outcome)) : refused.push(entry)
+      else if (repeatable(entry)) again.add(entry)
     }
+    if (apart.length > 0) {
+      setAside(apart)
+      setAsideWaiting()
+    }
+    for (const entry of refused) for (const one of await attemptAlone(entry, again)) again.add(one)
+    return batch.filter((entry) => again.has(entry))
+  }
+
+  /** One item that PostgreSQL refuses must not take its neighbours with it. Nor does it go ahead of what came first for its account. */
+  async function attemptAlone(entry: Entry<Item, Result>, again: ReadonlySet<Entry<Item, Result>>) {
+    if (entry.settled) return []
+    const account = parts.accountOf(entry.item)
+    if ([...again].some(({ item }) => parts.accountOf(item) === account)) return [entry]
+    if (!aside.has(account)) return attempt([entry])
+    setAside([entry])
+    return []
   }
 
   function answer(entry: Entry<Item, Result>, result: Result | Error): void {
@@ -264,6 +267,10 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
       }
     },
   }
+}
+
+function errorOf({ error }: Failed): Error {
+  return error instanceof Error ? error : new Error('not an error', { cause: error })
 }
 
 const TICK_MS = 25

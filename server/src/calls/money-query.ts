@@ -32,20 +32,4 @@ export function createMoneyQuery(pool: pg.Pool): Query {
   }
 }
 
-/**
- * What statements beside each other answer, once all have ended, so that nothing is sent again while it is being carried out. Of several errors the one is thrown that says the
- * least: an outcome that is unknown comes before a lock, and that before a refusal.
- */
-export async function allAnswered<T>(statements: readonly Promise<T>[]): Promise<readonly T[]> {
-  const results = await Promise.allSettled(statements)
-  const errors: unknown[] = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
-  if (errors.length > 0) throw errors.toSorted((one, other) => certainty(one) - certainty(other))[0]
-  return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
-}
-
-function certainty(error: unknown): number {
-  if (error instanceof Contended) return 1
-  return error instanceof Unanswered ? 0 : 2
-}
-
 const LOCK_NOT_AVAILABLE = '55P03'
