@@ -27,10 +27,10 @@ const sendMail = createSendMail({ ids, seal })
 const siteUrl = 'https://farebox.example'
 const told = { pool, sendMail, siteUrl }
 const WORKERS = 6
-const together = (look: () => Promise<void>) => Promise.all(Array.from({ length: WORKERS }, look))
-const notice = () => together(createBudgetNotices(told))
+const together = (worker: () => () => Promise<void>) => Promise.all(Array.from({ length: WORKERS }, () => worker()()))
+const notice = () => together(() => createBudgetNotices(told))
 const LOW = usd('1')
-const noticeBalances = () => together(createBalanceNotices({ ...told, low: LOW }))
+const noticeBalances = () => together(() => createBalanceNotices({ ...told, low: LOW }))
 
 /** Letters to an address, in the order in which they were written. */
 async function lettersTo(email: string): Promise<readonly Mail[]> {

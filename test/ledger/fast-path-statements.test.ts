@@ -91,7 +91,8 @@ describe('a key at its limit that has a budget of its own', () => {
     const open = [usual(party, { own }), usual(party, { own })]
     for (const call of open) {
       assert.equal((await begin(call))[0]?.outcome, 'begun')
-      await names().then((sent) => open.indexOf(call) === 0 && assert.ok(sent.includes('meter_budget')))
+      const isFirst = open.indexOf(call) === 0
+      assert.deepEqual(await names(), [isFirst ? 'begin_attributed_calls_with_budgets' : 'begin_fitting_calls_each'])
     }
     const batches = []
     for (let round = 0; round < 4; round += 1) {
@@ -104,7 +105,7 @@ describe('a key at its limit that has a budget of its own', () => {
       batches.push(await names())
     }
     assert.deepEqual(batches, [
-      ['begin_attributed_calls', 'begin_fitting_calls', 'meter_budget'],
+      ['begin_attributed_calls_with_budgets', 'begin_fitting_calls'],
       ...Array.from({ length: 3 }, () => ['begin_attributed_calls']),
     ])
     await agree(party)
@@ -112,32 +113,51 @@ describe('a key at its limit that has a budget of its own', () => {
 })
 
 describe('budgets that have to be put to their credentials', () => {
-  it('are put there one after the other, and all of them', async () => {
-    const path = createFastPath({ clock: systemClock, log: silentLog })
-    let [now, most, done] = [0, 0, 0]
-    const query = createMoneyQuery(patient)
-    const counting: typeof query = async (statement) => {
-      if (statement.name !== 'meter_budget') return query(statement)
-      now += 1
-      most = Math.max(most, now)
-      const rows = await query(statement)
-      now -= 1
-      done += 1
-      return rows
-    }
+  it('are put there by the statement that begins the first call of each', async () => {
+    const { begin, names } = stage()
     const parties = await Promise.all(Array.from({ length: 5 }, () => makeParty(pool, 100n)))
     const owns = await Promise.all(parties.map(({ accountId }) => makeAllowance(pool, accountId, 'day', 50n)))
     const batch = () => parties.map((party, at) => usual(party, { own: owns[at] ?? '' }))
-    await path.begin(counting, ids.next(), batch())
-    await until(() => done === parties.length, PATIENCE_MS, 'all of them')
-    assert.equal(most, 1)
-    const { query: seen, take } = watched(query)
-    await path.begin(seen, ids.next(), batch())
-    assert.deepEqual(
-      (await take()).map(({ name, rows }) => [name, rows]),
-      [['begin_fitting_calls_each', 5]],
-    )
+    for (const sent of ['begin_attributed_calls_with_budgets', 'begin_fitting_calls_each']) {
+      assert.deepEqual(new Set((await begin(...batch())).map(({ outcome }) => outcome)), new Set(['begun']))
+      assert.deepEqual(await names(), [sent])
+    }
     await agree(...parties)
+  })
+
+  it('are put there beside tasks that begin, and not where the call is refused', async () => {
+    const { begin, end, names } = stage()
+    const [one, poor, other] = [await makeParty(pool, 100n), await makeParty(pool, 5n), await makeParty(pool, 100n)]
+    const own = await makeAllowance(pool, one.accountId, 'day', 50n)
+    const poors = await makeAllowance(pool, poor.accountId, 'day', 50n)
+    const task = { ...callOf(other, { hold: 10n }), task: { model: 'm', prompt: Buffer.of() } }
+    const batch = [usual(one, { own }), usual(poor, { own: poors }), task]
+    assert.deepEqual(
+      (await begin(...batch)).map(({ outcome }) => outcome),
+      ['begun', 'money_spent', 'begun'],
+    )
+    assert.deepEqual(await names(), ['begin_attributed_calls_with_tasks_with_budgets'])
+    const stands = 'select budget_id as id from credentials where id = any ($1) order by array_position($1, id)'
+    const { rows } = await pool.query(stands, [[one.credentialId, poor.credentialId]])
+    assert.deepEqual(rows, [{ id: own }, { id: null }])
+    await end(...batch.filter((call) => call.accountId !== poor.accountId).map(voidOf))
+    await agree(one, poor, other)
+  })
+
+  it('are put there by nobody where that fails, and the call begins all the same', async () => {
+    const party = await makeParty(pool, 100n)
+    const own = await makeAllowance(pool, party.accountId, 'day', 50n)
+    const other = await makeAllowance(pool, party.accountId, 'day', 50n)
+    await pool.query('select meter_budget(credential => $1, allowance => $2)', [party.credentialId, other])
+    // As no statement leaves it: the period that has to make room is among the kept ones already.
+    await pool.query(
+      `insert into kept_periods (allowance_id, starts_at, amount, charged, held)
+       select budget_id, budget_starts_at, budget_amount, 0, 0 from credentials where id = $1`,
+      [party.credentialId],
+    )
+    const call = usual(party, { own })
+    assert.equal((await calls.begin(call)).outcome, 'begun')
+    assert.equal((await calls.end(voidOf(call))).outcome, 'voided')
   })
 })
 

@@ -20,16 +20,45 @@ const TASKS: Beside = {
     where result.outcome = 'begun'
     on conflict (id) do nothing returning id`,
 }
-const callWithTasksOf = createCall('begin_attributed_calls', SELECT, [TASKS])
 
-/** One statement for many calls. No id may stand in a batch twice. */
-export async function beginBatch(query: Query, ownerId: Id, calls: readonly Call[]): Promise<Judgement[]> {
+/** The running period of a credential's own budget is put into the credential's row, so that the next call finds all that its credential has in one place. */
+const BUDGETS: Beside = {
+  name: 'with_budgets',
+  also: ({ items }) => `select meter_budget(credential => item.credential_id, allowance => item.allowance_id)
+    from ${items}
+    join result on result.ordinality = item.place
+    where result.outcome = 'begun'`,
+}
+
+const callWithTasksOf = createCall('begin_attributed_calls', SELECT, [TASKS])
+const callWithBudgetsOf = createCall('begin_attributed_calls', SELECT, [BUDGETS])
+const callWithBothOf = createCall('begin_attributed_calls', SELECT, [TASKS, BUDGETS])
+
+/** One statement for many calls. No id may stand in a batch twice. Of `metered` it puts the budgets to their credentials, where they begin. */
+export async function beginBatch(
+  query: Query,
+  ownerId: Id,
+  calls: readonly Call[],
+  metered: readonly Call[] = [],
+): Promise<Judgement[]> {
   const columns = encode(calls)
   const hasTasks = calls.some(({ task }) => task !== undefined)
-  const rows = await query(
-    hasTasks ? callWithTasksOf(columns, [taskColumns(calls)], ownerId) : callOf(columns, [], ownerId),
-  )
+  const beside = [
+    ...(hasTasks ? [taskColumns(calls)] : []),
+    ...(metered.length > 0 ? [budgetColumns(calls, metered)] : []),
+  ]
+  const withBudgets = hasTasks ? callWithBothOf : callWithBudgetsOf
+  const without = hasTasks ? callWithTasksOf : callOf
+  const rows = await query((metered.length > 0 ? withBudgets : without)(columns, beside, ownerId))
   return calls.map((call, at) => decode(call, new Row(rows[at])))
+}
+
+function budgetColumns(calls: readonly Call[], metered: readonly Call[]): Column[] {
+  return [
+    ['place', 'integer[]', metered.map((call) => calls.indexOf(call) + 1)],
+    ['credential_id', 'uuid[]', metered.map(({ credentialId }) => credentialId)],
+    ['allowance_id', 'uuid[]', metered.map(({ hold }) => hold?.own ?? null)],
+  ]
 }
 
 function taskColumns(calls: readonly Call[]): Column[] {

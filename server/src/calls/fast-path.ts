@@ -7,8 +7,8 @@ import { endBatch } from './end-batch.ts'
 import { Failed, orFailed } from './failed.ts'
 import { beginFitting, isUsual, type UsualCall } from './fast-begin.ts'
 import { endFitting, isUsualEnding, type UsualEnding } from './fast-end.ts'
-import { Contended, Unanswered } from './money-query.ts'
-import { type Query, Row } from './query.ts'
+import { Unanswered } from './money-query.ts'
+import type { Query } from './query.ts'
 
 /** How batches are begun and ended. Where one throws, it failed with all of them. */
 export type Path = {
@@ -23,8 +23,8 @@ export const judgedPath: Path = { begin: beginBatch, end: endBatch }
 const UNFIT_MS = 2_000
 /** Of each thing that is remembered. */
 const REMEMBERED_MOST = 50_000
-/** That wait to be put to their credentials; the others are, with their next call that does not fit. */
-const UNMETERED_MOST = 1_000
+/** As many as a process keeps keys. */
+const BUDGETS_MOST = 200_000
 
 type Parts = { readonly clock: Clock; readonly log: Log }
 
@@ -38,9 +38,8 @@ export function createFastPath({ clock, log }: Parts): Path {
   /** Calls whose statement failed. One that is sent again may be known already. */
   const sent = new WeakSet<Call>()
   const [unfitCredentials, unfitAccounts] = [createMemory(clock), createMemory(clock)]
-  /** Credentials, and their own budgets. */
-  const unmetered = new Map<Id, Id>()
-  let isMetering = false
+  /** Of credentials that have one, the own budget that was put to them as far as this process knows. The first call of each is judged, and puts it there. */
+  const metered = new Map<Id, Id>()
 
   async function begin(query: Query, ownerId: Id, calls: readonly Call[]): Promise<(Judgement | Failed)[]> {
     const usual = alike(calls, usualCall, budgetAndWindow)
@@ -48,11 +47,8 @@ export function createFastPath({ clock, log }: Parts): Path {
       usual,
       itemOf: (call) => call,
       fit: (some) => beginFitting(query, ownerId, some),
-      judge: (some) => beginBatch(query, ownerId, some),
-      misfit: (call, { outcome }) => {
-        unfitCredentials.note(call.credentialId)
-        if (outcome === 'begun') meterBudget(query, call)
-      },
+      judge: (some) => judge(query, ownerId, some),
+      misfit: ({ credentialId }) => unfitCredentials.note(credentialId),
     })
     for (const [at, call] of calls.entries()) {
       const judgement = judgements[at]
@@ -63,42 +59,35 @@ export function createFastPath({ clock, log }: Parts): Path {
   }
 
   function usualCall(call: Call): UsualCall | undefined {
-    return isUsual(call) && !sent.has(call) && !unfitCredentials.has(call.credentialId) ? call : undefined
+    return mayFit(call) && (call.hold.own === undefined || metered.get(call.credentialId) === call.hold.own)
+      ? call
+      : undefined
+  }
+
+  function mayFit(call: Call): call is UsualCall {
+    return isUsual(call) && !sent.has(call) && !unfitCredentials.has(call.credentialId)
+  }
+
+  /** What PostgreSQL refuses because of the budgets is judged without them: they only save work. */
+  async function judge(query: Query, ownerId: Id, calls: readonly Call[]): Promise<readonly Judgement[]> {
+    const metered = unmetered(calls)
+    const judged = await orFailed(() => beginBatch(query, ownerId, calls, metered))
+    if (!(judged instanceof Failed)) return judged
+    if (judged.error instanceof Unanswered || metered.length === 0) throw judged.error
+    log.warn('budgets could not be put to their credentials', { error: judged.error })
+    return beginBatch(query, ownerId, calls)
+  }
+
+  /** Of each credential one call that would fit but for its budget, which may stand elsewhere: it is the first, or a period has begun. */
+  function unmetered(calls: readonly Call[]): readonly Call[] {
+    const some = calls.filter((call) => mayFit(call) && call.hold.own !== undefined)
+    return [...new Map(some.map((call) => [call.credentialId, call])).values()]
   }
 
   function remember(call: UsualCall): void {
-    if (open.size >= REMEMBERED_MOST) {
-      const [oldest] = open.keys()
-      if (oldest !== undefined) open.delete(oldest)
-    }
-    open.set(call.id, call)
-  }
-
-  /** A call that would fit but for its budget, which does not stand with its credential: as when a period has begun. */
-  function meterBudget(query: Query, { credentialId, hold }: Call): void {
-    if (hold?.own === undefined || unmetered.size >= UNMETERED_MOST) return
-    unmetered.set(credentialId, hold.own)
-    if (!isMetering) void meterBudgets(query)
-  }
-
-  /** One after the other: connections for money are few, and each may wait for an account. */
-  async function meterBudgets(query: Query): Promise<void> {
-    isMetering = true
-    for (const [credentialId, allowanceId] of unmetered) {
-      unmetered.delete(credentialId)
-      const values = [credentialId, allowanceId]
-      const text = 'select meter_budget(credential => $1, allowance => $2)'
-      try {
-        const [moved] = await query({ name: 'meter_budget', text, values })
-        // Where it stood there already, it is not why the call did not fit.
-        if (new Row(moved).boolean(0)) unfitCredentials.forget(credentialId)
-      } catch (error) {
-        // It is asked for again with the next call that does not fit.
-        log.warn('a budget could not be put to its credential', { error })
-        if (!(error instanceof Contended)) unmetered.clear()
-      }
-    }
-    isMetering = false
+    keep(open, REMEMBERED_MOST, call.id, call)
+    if (call.hold.own !== undefined && metered.get(call.credentialId) !== call.hold.own)
+      keep(metered, BUDGETS_MOST, call.credentialId, call.hold.own)
   }
 
   async function end(query: Query, endings: readonly Ending[]): Promise<(Settlement | Error | Failed)[]> {
@@ -214,6 +203,15 @@ function alike<T extends Pick<Call, 'accountId'>, U extends Whose>(
 
 function budgetAndWindow({ hold, windows: [{ seconds }] }: UsualCall): string {
   return `${seconds} ${hold.allowances[0]}`
+}
+
+/** The oldest goes where there are too many. */
+function keep<Key, Value>(map: Map<Key, Value>, most: number, key: Key, value: Value): void {
+  if (map.size >= most) {
+    const [oldest] = map.keys()
+    if (oldest !== undefined) map.delete(oldest)
+  }
+  map.set(key, value)
 }
 
 /** Whose calls, or whose endings, did not fit. */

@@ -24,20 +24,32 @@ const budgetToNotice = z.object({
 export type BudgetToNotice = Readonly<z.output<typeof budgetToNotice>>
 
 const NOTICED = 'n.starts_at as "noticedFrom", coalesce(n.level, 0)::integer as noticed'
+const NOTICE_OF = (id: string) =>
+  `left join lateral (select starts_at, level from budget_notices where allowance_id = ${id} limit 1) n on true`
 
-/** Where they are listed: each in the order of ids, so that the last of a portion is where the next begins. */
+/**
+ * Where they are listed: each in the order of ids, so that the last of a portion is where the next begins. The portion is taken first. What else is told of it is then
+ * looked up for each, and never joined with all that there is.
+ */
 const SOURCES = {
   keys: `select k.allowance_id as "allowanceId", k.id as after, w.id as "workspaceId", w.name as workspace, c.account_id = w.test_account_id as "isTest",
       'key' as kind, k.name as subject, ${NOTICED}
-    from api_keys k join credentials c on c.id = k.id join workspaces w on w.id = k.workspace_id
-    left join budget_notices n on n.allowance_id = k.allowance_id
-    where k.allowance_id is not null and k.revoked_at is null and ($1::uuid is null or k.id > $1) order by k.id limit $2`,
+    from (
+      select id, allowance_id, workspace_id, name from api_keys
+      where allowance_id is not null and revoked_at is null and ($1::uuid is null or id > $1) order by id limit $2
+    ) k
+    cross join lateral (select account_id from credentials where id = k.id limit 1) c
+    cross join lateral (select id, name, test_account_id from workspaces where id = k.workspace_id limit 1) w
+    ${NOTICE_OF('k.allowance_id')} order by k.id`,
   // Of those that everybody has, nobody is told one by one: they have no allowance of their own id.
   budgets: `select b.id as "allowanceId", b.id as after, w.id as "workspaceId", w.name as workspace, b.account_id = w.test_account_id as "isTest",
       b.kind, b.label as subject, ${NOTICED}
-    from budgets b join workspaces w on b.account_id in (w.live_account_id, w.test_account_id)
-    left join budget_notices n on n.allowance_id = b.id
-    where exists (select from allowances a where a.id = b.id) and ($1::uuid is null or b.id > $1) order by b.id limit $2`,
+    from (
+      select id, account_id, kind, label from budgets
+      where exists (select from allowances a where a.id = budgets.id) and ($1::uuid is null or id > $1) order by id limit $2
+    ) b
+    cross join lateral (select id, name, test_account_id from workspaces where b.account_id in (live_account_id, test_account_id) limit 1) w
+    ${NOTICE_OF('b.id')} order by b.id`,
 } as const
 
 export type NoticeSource = keyof typeof SOURCES

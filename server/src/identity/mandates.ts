@@ -102,7 +102,10 @@ async function withGrant(
 export type NoticeLevel = 80 | 100
 
 const toNotice = z.array(
-  z.object({ id: z.string(), allowanceId: z.string(), noticed: z.int(), isOver: z.boolean(), isPaused: z.boolean() }),
+  z.object({
+    ...{ id: z.string(), after: z.string(), allowanceId: z.string(), noticed: z.int() },
+    ...{ isOver: z.boolean(), isPaused: z.boolean() },
+  }),
 )
 export type ToNotice = z.output<typeof toNotice>[number]
 
@@ -112,7 +115,7 @@ const TOLD_WITHIN_DAYS = 1
 /** Those of which a person may still have to be told something, in the order of their ids. */
 export async function listToNotice(pool: pg.Pool, after: Id | null, limit: number): Promise<readonly ToNotice[]> {
   const { rows } = await pool.query(
-    `select id, allowance_id as "allowanceId", noticed, coalesce(expires_at <= clock_timestamp(), false) as "isOver",
+    `select id, id as after, allowance_id as "allowanceId", noticed, coalesce(expires_at <= clock_timestamp(), false) as "isOver",
        paused_at is not null as "isPaused"
      from grants where noticed < 100 and revoked_at is null and allowance_id is not null and ($1::uuid is null or id > $1)
        and (expires_at is null or expires_at > clock_timestamp() - make_interval(days => $3))

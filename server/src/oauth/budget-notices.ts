@@ -6,13 +6,12 @@ import {
   listBudgetsToNotice,
   NOTICE_LEVELS,
   NOTICE_SOURCES,
-  type NoticeSource,
   noticeBudgetOnce,
 } from '../identity/budget-notices.ts'
-import type { Id } from '../kernel/ids.ts'
 import { formatUsd, nanos } from '../kernel/money.ts'
 import { leftOf, type PeriodState, readPeriods } from '../ledger/balance.ts'
 import type { SendMail } from '../storage/mail.ts'
+import { createRounds } from '../storage/rounds.ts'
 
 type Parts = {
   readonly pool: pg.Pool
@@ -21,12 +20,11 @@ type Parts = {
   readonly siteUrl: string
 }
 
-const PORTION = 500
 const NAME_LIMIT = 200
 
 /**
  * Writes to owners and admins when a budget is used to a half, to four fifths and to its end: once a level and period, however many workers
- * look and whenever one dies. Several levels that are passed at once are one letter.
+ * look and whenever one dies. Several levels that are passed at once are one letter. A look goes on where the one before it ended.
  */
 export function createBudgetNotices({ pool, sendMail, siteUrl }: Parts): () => Promise<void> {
   async function notice(budget: BudgetToNotice, state: PeriodState, level: BudgetNoticeLevel): Promise<void> {
@@ -58,25 +56,13 @@ export function createBudgetNotices({ pool, sendMail, siteUrl }: Parts): () => P
     return failures
   }
 
-  async function lookThrough(source: NoticeSource): Promise<readonly unknown[]> {
-    const failures: unknown[] = []
-    let after: Id | null = null
-    for (;;) {
-      const found: Awaited<ReturnType<typeof listBudgetsToNotice>> = await listBudgetsToNotice(
-        pool,
-        source,
-        after,
-        PORTION,
-      )
-      if (found.length > 0) failures.push(...(await look(found)))
-      after = found.at(-1)?.after ?? null
-      if (found.length < PORTION) return failures
-    }
-  }
+  const round = createRounds(
+    NOTICE_SOURCES.map((source) => (after, limit) => listBudgetsToNotice(pool, source, after, limit)),
+    look,
+  )
 
   return async () => {
-    const failures: unknown[] = []
-    for (const source of NOTICE_SOURCES) failures.push(...(await lookThrough(source)))
+    const failures = await round()
     if (failures.length > 0)
       throw new Error(`of ${failures.length} budgets nobody could be told`, { cause: failures[0] })
   }

@@ -1,10 +1,10 @@
 import type pg from 'pg'
 import { MANDATES_PATH } from '../gateway/mandates.ts'
 import { listToNotice, type NoticeLevel, noticeOnce, type ToNotice } from '../identity/mandates.ts'
-import type { Id } from '../kernel/ids.ts'
 import { formatUsd, nanos } from '../kernel/money.ts'
 import { type BudgetState, leftOf, readBudgets } from '../ledger/balance.ts'
 import type { SendMail } from '../storage/mail.ts'
+import { createRounds } from '../storage/rounds.ts'
 
 type Parts = {
   readonly pool: pg.Pool
@@ -13,12 +13,11 @@ type Parts = {
   readonly siteUrl: string
 }
 
-const PORTION = 500
 const NAME_LIMIT = 200
 
 /**
  * Writes to people whose mandates are used to four fifths, and once more at the end: when less than a hundredth is left, or when its time is over.
- * Each is told once for an amount that was set, however many workers look and whenever one dies.
+ * Each is told once for an amount that was set, however many workers look and whenever one dies. A look goes on where the one before it ended.
  */
 export function createMandateNotices({ pool, sendMail, siteUrl }: Parts): () => Promise<void> {
   /** What kept some from being told. The others are told all the same. */
@@ -47,15 +46,10 @@ export function createMandateNotices({ pool, sendMail, siteUrl }: Parts): () => 
     return failures
   }
 
+  const round = createRounds([(after, limit) => listToNotice(pool, after, limit)], look)
+
   return async () => {
-    let after: Id | null = null
-    const failures: unknown[] = []
-    for (;;) {
-      const found: readonly ToNotice[] = await listToNotice(pool, after, PORTION)
-      failures.push(...(await look(found)))
-      after = found.at(-1)?.id ?? null
-      if (found.length < PORTION) break
-    }
+    const failures = await round()
     if (failures.length > 0)
       throw new Error(`${failures.length} people could not be told of their mandates`, { cause: failures[0] })
   }
