@@ -24,10 +24,12 @@ const TASKS: Beside = {
 /** The running period of a credential's own budget is put into the credential's row, so that the next call finds all that its credential has in one place. */
 const BUDGETS: Beside = {
   name: 'with_budgets',
-  also: ({ items }) => `select meter_budget(credential => item.credential_id, allowance => item.allowance_id)
-    from ${items}
-    join result on result.ordinality = item.place
-    where result.outcome = 'begun'`,
+  also: ({ items }) => `select meter_budget(credential => one.credential_id, allowance => one.allowance_id) from (
+      select distinct item.credential_id, item.allowance_id
+      from ${items}
+      join result on result.ordinality = item.place
+      where result.outcome = 'begun'
+    ) one`,
 }
 
 const callWithTasksOf = createCall('begin_attributed_calls', SELECT, [TASKS])

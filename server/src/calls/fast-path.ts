@@ -1,5 +1,6 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
+import { isRefusal } from '../storage/refusal.ts'
 import type { Log } from '../telemetry/log.ts'
 import { beginBatch } from './begin-batch.ts'
 import type { Call, Ending, Judgement, Settlement } from './call.ts'
@@ -47,7 +48,7 @@ export function createFastPath({ clock, log }: Parts): Path {
       usual,
       itemOf: (call) => call,
       fit: (some) => beginFitting(query, ownerId, some),
-      judge: (some) => judge(query, ownerId, some),
+      judge: (some, areTried) => judge(query, ownerId, some, areTried),
       misfit: ({ credentialId }) => unfitCredentials.note(credentialId),
     })
     for (const [at, call] of calls.entries()) {
@@ -69,19 +70,19 @@ export function createFastPath({ clock, log }: Parts): Path {
   }
 
   /** What PostgreSQL refuses because of the budgets is judged without them: they only save work. */
-  async function judge(query: Query, ownerId: Id, calls: readonly Call[]): Promise<readonly Judgement[]> {
-    const metered = unmetered(calls)
-    const judged = await orFailed(() => beginBatch(query, ownerId, calls, metered))
+  async function judge(query: Query, ownerId: Id, calls: readonly Call[], areTried: boolean): Promise<Judgement[]> {
+    const toMeter = calls.filter((call) => mayMeter(call, areTried))
+    const judged = await orFailed(() => beginBatch(query, ownerId, calls, toMeter))
     if (!(judged instanceof Failed)) return judged
-    if (judged.error instanceof Unanswered || metered.length === 0) throw judged.error
+    if (toMeter.length === 0 || !isRefusal(judged.error)) throw judged.error
     log.warn('budgets could not be put to their credentials', { error: judged.error })
     return beginBatch(query, ownerId, calls)
   }
 
-  /** Of each credential one call that would fit but for its budget, which may stand elsewhere: it is the first, or a period has begun. */
-  function unmetered(calls: readonly Call[]): readonly Call[] {
-    const some = calls.filter((call) => mayFit(call) && call.hold.own !== undefined)
-    return [...new Map(some.map((call) => [call.credentialId, call])).values()]
+  /** Where the budget of a usual call may stand elsewhere: it is the first of its credential, or did not fit, as when a period has begun. */
+  function mayMeter(call: Call, isTried: boolean): boolean {
+    if (!mayFit(call) || call.hold.own === undefined) return false
+    return isTried || metered.get(call.credentialId) !== call.hold.own
   }
 
   function remember(call: UsualCall): void {
@@ -118,7 +119,8 @@ type Steps<Item, Usual, Answer> = {
   readonly usual: readonly Usual[]
   readonly itemOf: (usual: Usual) => Item
   readonly fit: (usual: readonly Usual[]) => Promise<readonly (Answer | Failed | undefined)[]>
-  readonly judge: (items: readonly Item[]) => Promise<readonly Answer[]>
+  /** Those that were tried did not fit. */
+  readonly judge: (items: readonly Item[], areTried: boolean) => Promise<readonly Answer[]>
   /** Of each that was judged although it is usual. */
   readonly misfit: (item: Item, answer: Answer) => void
 }
@@ -143,22 +145,23 @@ async function carryOut<Item, Usual, Answer>(
     }
   }
 
-  async function judge(some: readonly Item[]): Promise<void> {
-    if (some.length > 0) note(some, await orFailed(() => steps.judge(some)))
+  async function judge(some: readonly Item[], areTried: boolean): Promise<void> {
+    if (some.length > 0) note(some, await orFailed(() => steps.judge(some, areTried)))
   }
 
   async function fit(): Promise<void> {
     if (usual.length === 0) return
     note(usual, unlessRefused(await steps.fit(steps.usual), log))
     const left = usual.filter((item) => !answered.has(item))
-    await judge(left)
+    await judge(left, true)
     for (const item of left) {
       const answer = answered.get(item)
       if (answer !== undefined && !(answer instanceof Failed)) steps.misfit(item, answer)
     }
   }
 
-  await Promise.all([fit(), judge(items.filter((item) => !isTried.has(item)))])
+  const rest = items.filter((item) => !isTried.has(item))
+  await Promise.all([fit(), judge(rest, false)])
   return items.map((item) => answered.get(item) ?? new Failed(new Error('PostgreSQL left an item out')))
 }
 
@@ -229,6 +232,5 @@ function createMemory(clock: Pick<Clock, 'monotonicMs'>) {
       if (until.size >= REMEMBERED_MOST) until.clear()
       until.set(id, clock.monotonicMs() + UNFIT_MS)
     },
-    forget: (id: Id) => until.delete(id),
   }
 }

@@ -53,7 +53,8 @@ const SOURCES = {
 } as const
 
 export type NoticeSource = keyof typeof SOURCES
-export const NOTICE_SOURCES: readonly NoticeSource[] = ['keys', 'budgets']
+/** The short list first. */
+export const NOTICE_SOURCES: readonly NoticeSource[] = ['budgets', 'keys']
 
 const listed = z.array(budgetToNotice.extend({ after: z.string() }))
 

@@ -64,7 +64,7 @@ export function createBudgetNotices({ pool, sendMail, siteUrl }: Parts): () => P
   return async () => {
     const failures = await round()
     if (failures.length > 0)
-      throw new Error(`of ${failures.length} budgets nobody could be told`, { cause: failures[0] })
+      throw new Error(`notices of budgets failed ${failures.length} times`, { cause: failures[0] })
   }
 }
 

@@ -51,7 +51,7 @@ export function createMandateNotices({ pool, sendMail, siteUrl }: Parts): () => 
   return async () => {
     const failures = await round()
     if (failures.length > 0)
-      throw new Error(`${failures.length} people could not be told of their mandates`, { cause: failures[0] })
+      throw new Error(`notices of mandates failed ${failures.length} times`, { cause: failures[0] })
   }
 }
 

@@ -62,4 +62,22 @@ describe('rounds', () => {
     assert.deepEqual(await round(), ['bad1', 'bad2'])
     assert.deepEqual(take(), ['bad1', 'good1', 'bad2'])
   })
+
+  it('go on behind a portion that can not be looked at, and to the next list behind one that can not be read', async () => {
+    const list = numbered(1_100, 'a')
+    const seen: number[] = []
+    const read = async (after: string | null, limit: number) => {
+      const from = after === null ? 0 : list.indexOf(after) + 1
+      return list.slice(from, from + limit).map((id) => ({ after: id }))
+    }
+    const lost = new Error('lost')
+    const unreadable = () => Promise.reject(lost)
+    const round = createRounds([read, unreadable, read], async (found) => {
+      seen.push(found.length)
+      if (seen.length === 2) throw lost
+      return []
+    })
+    assert.deepEqual(await round(), [lost, lost])
+    assert.deepEqual(seen, [500, 500, 100, 500, 500, 100])
+  })
 })
