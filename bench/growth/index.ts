@@ -50,6 +50,7 @@ export const run: Benchmark = async (progress, { reduced, rounds }) => {
     for (const count of sizes.accounts) {
       await stage.addCallers(count - accounts)
       accounts = count
+      await settle(stage.bulk)
       // Whom a process has not seen it looks up, which is no cost of a call.
       await stage.send('ours', { connections: CONNECTIONS, warmUpMs: 0, measureMs: sizes.warmUpMs })
       note('accounts', count, await measure(stage, sizes, 1, CONNECTIONS))
@@ -58,6 +59,7 @@ export const run: Benchmark = async (progress, { reduced, rounds }) => {
     for (const count of sizes.charges) {
       await addCharges(stage.bulk, count - stored, progress)
       stored = count
+      await settle(stage.bulk)
       note('charges', count, await measure(stage, sizes, 1, CONNECTIONS))
     }
     return [...metrics, ...bends(metrics, sizes)]
@@ -102,6 +104,12 @@ async function addCharges(pool: pg.Pool, count: number, progress: (line: string)
   const startedMs = performance.now()
   await storeCharges(pool, count)
   progress(`stored ${count} charges in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`)
+}
+
+/** What was loaded is vacuumed and written out now, and not beside the calls, whose cost it is not. */
+async function settle(pool: pg.Pool): Promise<void> {
+  await pool.query('vacuum (analyze)')
+  await pool.query('checkpoint')
 }
 
 /** How much dearer a call is at the largest size than at the smallest. */
