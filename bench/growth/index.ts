@@ -106,10 +106,9 @@ async function addCharges(pool: pg.Pool, count: number, progress: (line: string)
   progress(`stored ${count} charges in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`)
 }
 
-/** What was loaded is vacuumed and written out now, and not beside the calls, whose cost it is not. */
+/** What was loaded is vacuumed now, and not beside the calls, whose cost it is not. A checkpoint would be theirs: the first change of each page after it is logged with all of the page. */
 async function settle(pool: pg.Pool): Promise<void> {
   await pool.query('vacuum (analyze)')
-  await pool.query('checkpoint')
 }
 
 /** How much dearer a call is at the largest size than at the smallest. */

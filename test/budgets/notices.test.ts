@@ -2,8 +2,11 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { listBudgetsToNotice, NOTICE_SOURCES } from '../../server/src/identity/budget-notices.ts'
 import { setKeyBudget } from '../../server/src/identity/key-changes.ts'
+import { listToNotice } from '../../server/src/identity/mandates.ts'
 import { changeBudget } from '../../server/src/identity/set-budgets.ts'
+import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos, usd } from '../../server/src/kernel/money.ts'
 import { createSeal } from '../../server/src/kernel/seal.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
@@ -12,7 +15,7 @@ import { createBudgetNotices, levelToTell } from '../../server/src/oauth/budget-
 import { createSendMail, type Mail, mail } from '../../server/src/storage/mail.ts'
 import { readPayload } from '../../server/src/storage/outbox.ts'
 import { ACTOR, type Customer, ids, makeCustomer } from '../acceptance/installation.ts'
-import { makeMember } from '../identity/granted.ts'
+import { makeGranted, makeMember } from '../identity/granted.ts'
 import { connect } from '../ledger/world.ts'
 import { set } from './setting.ts'
 import { spend } from './spend.ts'
@@ -52,6 +55,39 @@ async function makeStaffed(customer?: Customer) {
   ]
   return { ...made, owner: owner.email, admin: admin.email, developer: developer.email }
 }
+
+describe('what may have to be told', () => {
+  it('is listed once each, in portions of any size', async () => {
+    for (const at of [1n, 2n, 3n]) {
+      const customer = await makeCustomer(pool, {
+        money: 1_000n,
+        key: { budget: { period: 'month', amount: nanos(at) } },
+      })
+      await set(pool, customer, { kind: 'tag', subject: `team=${at}`, amount: at, period: 'week' })
+      await makeGranted(pool, { workspaceId: customer.workspaceId, budget: { amount: nanos(at), period: 'total' } })
+    }
+    const lists = [
+      ...NOTICE_SOURCES.map(
+        (source) => (after: Id | null, limit: number) => listBudgetsToNotice(pool, source, after, limit),
+      ),
+      (after: Id | null, limit: number) => listToNotice(pool, after, limit),
+    ]
+    for (const list of lists) {
+      const all = (await list(null, 1_000)).map(({ after }) => after)
+      assert.ok(all.length >= 3)
+      for (const limit of [1, 2]) {
+        const walked: Id[] = []
+        for (
+          let found = await list(null, limit);
+          found.length > 0 && walked.length <= all.length;
+          found = await list(walked.at(-1) ?? null, limit)
+        )
+          walked.push(...found.map(({ after }) => after))
+        assert.deepEqual(walked, all)
+      }
+    }
+  })
+})
 
 describe('a budget that is used', () => {
   it('is told to owners and admins at a half, at four fifths and at its end: once each, and to nobody else', async () => {

@@ -144,7 +144,7 @@ describe('budgets that have to be put to their credentials', () => {
     await agree(one, poor, other)
   })
 
-  it('are put there by nobody where that fails, and the call begins all the same', async () => {
+  it('are put there by nobody where that fails, and nobody tries it again for a while: the calls begin all the same', async () => {
     const party = await makeParty(pool, 100n)
     const own = await makeAllowance(pool, party.accountId, 'day', 50n)
     const other = await makeAllowance(pool, party.accountId, 'day', 50n)
@@ -155,9 +155,27 @@ describe('budgets that have to be put to their credentials', () => {
        select budget_id, budget_starts_at, budget_amount, 0, 0 from credentials where id = $1`,
       [party.credentialId],
     )
-    const call = usual(party, { own })
-    assert.equal((await calls.begin(call)).outcome, 'begun')
-    assert.equal((await calls.end(voidOf(call))).outcome, 'voided')
+    const { begin, end, names } = stage()
+    const [neighbour, call, next] = [usual(await makeParty(pool, 100n)), usual(party, { own }), usual(party, { own })]
+    const outcomes = async (...batch: readonly Call[]) => (await begin(...batch)).map(({ outcome }) => outcome)
+    assert.deepEqual(await outcomes(neighbour, call), ['begun', 'begun'])
+    assert.deepEqual(await names(), ['begin_attributed_calls', 'begin_fitting_calls_each'])
+    assert.deepEqual(await outcomes(next), ['begun'])
+    assert.deepEqual(await names(), ['begin_attributed_calls'])
+    await end(voidOf(neighbour), voidOf(call), voidOf(next))
+  })
+
+  it('are put there once, where several processes begin the first calls of a key at once', async () => {
+    const party = await makeParty(pool, 1_000n)
+    const own = await makeAllowance(pool, party.accountId, 'day', 500n)
+    const processes = Array.from({ length: 6 }, stage)
+    const begun = await Promise.all(processes.map(({ begin }) => begin({ ...usual(party, { own }), claims: [] })))
+    assert.deepEqual(new Set(begun.flat().map(({ outcome }) => outcome)), new Set(['begun']))
+    const { rows } = await pool.query('select budget_id as id, budget_held as held from credentials where id = $1', [
+      party.credentialId,
+    ])
+    assert.deepEqual(rows, [{ id: own, held: 60n }])
+    await agree(party)
   })
 })
 

@@ -117,6 +117,16 @@ describe('the plans of the statements that begin and end calls', () => {
   }
 })
 
+function usual(party: Awaited<ReturnType<typeof makeFull>>) {
+  const [own] = party.allowances
+  const call = {
+    ...callOf(party, { tokens: 5, windows: [{ group: 'all', seconds: 60, requestLimit: 100, tokenLimit: 1_000 }] }),
+    hold: { amount: nanos(10n), terms: '{}', allowances: own === undefined ? [] : [own], own },
+  }
+  assert.ok(isUsual(call))
+  return call
+}
+
 describe('the plans of the statements for calls that fit', () => {
   for (const [state, prepare] of STATES) {
     it(`find every row by an index, with the settings of their connections, though made over ${state}`, async () => {
@@ -125,18 +135,6 @@ describe('the plans of the statements for calls that fit', () => {
         await pool.query('select meter_budget(credential => $1, allowance => $2)', [credentialId, allowances[0]])
       await pool.query(prepare)
       const { run, nodes, close } = await openExplained(startupOptions(MONEY_SETTINGS))
-      const usual = (party: Awaited<ReturnType<typeof makeFull>>) => {
-        const [own] = party.allowances
-        const call = {
-          ...callOf(party, {
-            tokens: 5,
-            windows: [{ group: 'all', seconds: 60, requestLimit: 100, tokenLimit: 1_000 }],
-          }),
-          hold: { amount: nanos(10n), terms: '{}', allowances: own === undefined ? [] : [own], own },
-        }
-        assert.ok(isUsual(call))
-        return call
-      }
       const [one] = parties
       for (const batch of [
         [usual(one)],
@@ -160,6 +158,44 @@ describe('the plans of the statements for calls that fit', () => {
       for (const table of ['accounts', 'credentials', 'holds', 'kept_periods'])
         assert.ok(
           nodes.filter((one) => one['Relation Name'] === table && one['Node Type'] !== 'ModifyTable').length > 2,
+          table,
+        )
+      assert.deepEqual(await wanderers(nodes), [])
+    })
+  }
+})
+
+describe('the plans of the statement that puts budgets to their credentials', () => {
+  for (const [state, prepare] of STATES) {
+    it(`find every row by an index, with the settings of their connections, though made over ${state}`, async () => {
+      const parties = await Promise.all([makeFull(), makeFull(), makeFull()])
+      await pool.query(prepare)
+      const { run, nodes, close } = await openExplained(startupOptions(MONEY_SETTINGS))
+      const [one, ...others] = parties
+      for (const [batch, budgets] of [
+        [[one], 1],
+        [others, 3],
+        [parties, 3],
+      ] as const) {
+        const calls = batch.map(usual)
+        const begun = await beginBatch(run, ids.next(), calls, calls)
+        assert.deepEqual(new Set(begun.map(({ outcome }) => outcome)), new Set(['begun']))
+        const { rows } = await pool.query(
+          'select id from credentials where budget_starts_at = period_start($1, now()) and id = any ($2)',
+          ['day', parties.map(({ credentialId }) => credentialId)],
+        )
+        assert.equal(rows.length, budgets)
+        // As if the period that stands there were that of yesterday, so that the last batch keeps it and puts the next one there.
+        if (batch !== parties)
+          await pool.query(
+            "update credentials set budget_starts_at = budget_starts_at - interval '1 day' where id = any ($1) and $2",
+            [parties.map(({ credentialId }) => credentialId), batch === others],
+          )
+      }
+      await close()
+      for (const table of ['accounts', 'credentials', 'allowances', 'kept_periods'])
+        assert.ok(
+          nodes.filter((node) => node['Relation Name'] === table && node['Node Type'] !== 'ModifyTable').length > 2,
           table,
         )
       assert.deepEqual(await wanderers(nodes), [])

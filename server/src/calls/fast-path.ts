@@ -54,7 +54,7 @@ export function createFastPath({ clock, log }: Parts): Path {
     for (const [at, call] of calls.entries()) {
       const judgement = judgements[at]
       if (judgement instanceof Failed) sent.add(call)
-      else if (judgement?.outcome === 'begun' && isUsual(call)) remember(call)
+      else if (judgement?.outcome === 'begun' && isUsual(call)) keep(open, REMEMBERED_MOST, call.id, call)
     }
     return judgements
   }
@@ -73,10 +73,15 @@ export function createFastPath({ clock, log }: Parts): Path {
   async function judge(query: Query, ownerId: Id, calls: readonly Call[], areTried: boolean): Promise<Judgement[]> {
     const toMeter = calls.filter((call) => mayMeter(call, areTried))
     const judged = await orFailed(() => beginBatch(query, ownerId, calls, toMeter))
-    if (!(judged instanceof Failed)) return judged
-    if (toMeter.length === 0 || !isRefusal(judged.error)) throw judged.error
-    log.warn('budgets could not be put to their credentials', { error: judged.error })
-    return beginBatch(query, ownerId, calls)
+    if (judged instanceof Failed) {
+      if (toMeter.length === 0 || !isRefusal(judged.error)) throw judged.error
+      const without = await beginBatch(query, ownerId, calls)
+      log.warn('budgets could not be put to their credentials', { error: judged.error })
+      for (const { credentialId } of toMeter) unfitCredentials.note(credentialId)
+      return without
+    }
+    for (const call of toMeter) if (judged[calls.indexOf(call)]?.outcome === 'begun') rememberBudget(call)
+    return judged
   }
 
   /** Where the budget of a usual call may stand elsewhere: it is the first of its credential, or did not fit, as when a period has begun. */
@@ -85,10 +90,9 @@ export function createFastPath({ clock, log }: Parts): Path {
     return isTried || metered.get(call.credentialId) !== call.hold.own
   }
 
-  function remember(call: UsualCall): void {
-    keep(open, REMEMBERED_MOST, call.id, call)
-    if (call.hold.own !== undefined && metered.get(call.credentialId) !== call.hold.own)
-      keep(metered, BUDGETS_MOST, call.credentialId, call.hold.own)
+  function rememberBudget({ credentialId, hold }: Call): void {
+    if (hold?.own !== undefined && metered.get(credentialId) !== hold.own)
+      keep(metered, BUDGETS_MOST, credentialId, hold.own)
   }
 
   async function end(query: Query, endings: readonly Ending[]): Promise<(Settlement | Error | Failed)[]> {

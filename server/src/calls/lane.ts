@@ -67,6 +67,7 @@ type Queue<Item, Result> = Lane<Item, Result> & { readonly enqueue: (entry: Entr
 function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void): Queue<Item, Result> {
   const { clock, idOf, batchLimit, queueLimit, execute, isTransient } = parts
   const enough = Math.min(MANY, batchLimit)
+  const hasLaneOfItsOwn = done !== undefined
   let waiting: Entry<Item, Result>[] = []
   let inFlight: readonly Entry<Item, Result>[] = []
   let running = false
@@ -186,16 +187,20 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
   async function attempt(batch: readonly Entry<Item, Result>[]): Promise<readonly Entry<Item, Result>[]> {
     for (const entry of batch) entry.sent = true
     const outcomes = await orFailed(() => execute(batch.map(({ item }) => item)))
-    const again = new Set<Entry<Item, Result>>()
-    const [apart, refused] = [[] as Entry<Item, Result>[], [] as Entry<Item, Result>[]]
+    const [again, apart, refused] = [
+      new Set<Entry<Item, Result>>(),
+      new Set<Entry<Item, Result>>(),
+      new Set<Entry<Item, Result>>(),
+    ]
     for (const [at, entry] of batch.entries()) {
       const outcome = outcomes instanceof Failed ? outcomes : (outcomes[at] ?? new Error('PostgreSQL left an item out'))
       if (!(outcome instanceof Failed)) answer(entry, outcome)
-      else if (parts.isContended(outcome.error)) done === undefined ? apart.push(entry) : again.add(entry)
-      else if (!isTransient(outcome.error)) batch.length === 1 ? answer(entry, errorOf(outcome)) : refused.push(entry)
-      else if (repeatable(entry)) again.add(entry)
+      else if (parts.isContended(outcome.error)) (hasLaneOfItsOwn ? again : apart).add(entry)
+      else if (isTransient(outcome.error)) keepIfRepeatable(entry, again)
+      else if (batch.length > 1) refused.add(entry)
+      else answer(entry, errorOf(outcome))
     }
-    if (apart.length > 0) {
+    if (apart.size > 0) {
       setAside(apart)
       setAsideWaiting()
     }
@@ -219,11 +224,10 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
     settle(entry, () => (refused ? entry.reject(result) : entry.resolve(result)))
   }
 
-  function repeatable(entry: Entry<Item, Result>): boolean {
+  function keepIfRepeatable(entry: Entry<Item, Result>, again: Set<Entry<Item, Result>>): void {
     entry.unanswered = true
-    if (parts.mayRepeat(entry.item)) return true
-    settle(entry, () => entry.reject(parts.lateness(entry.item, true)))
-    return false
+    if (parts.mayRepeat(entry.item)) again.add(entry)
+    else settle(entry, () => entry.reject(parts.lateness(entry.item, true)))
   }
 
   function settle(entry: Entry<Item, Result>, tell: () => void): void {

@@ -53,7 +53,7 @@ const SOURCES = {
 } as const
 
 export type NoticeSource = keyof typeof SOURCES
-/** The short list first. */
+/** What operators and owners set one by one comes first: there are fewer of those than of keys, as a rule. */
 export const NOTICE_SOURCES: readonly NoticeSource[] = ['budgets', 'keys']
 
 const listed = z.array(budgetToNotice.extend({ after: z.string() }))

@@ -80,4 +80,29 @@ describe('rounds', () => {
     assert.deepEqual(await round(), [lost, lost])
     assert.deepEqual(seen, [500, 500, 100, 500, 500, 100])
   })
+
+  it('keep their place in a list where a portion can not be read once, and begin it anew where it can not be read again', async () => {
+    const list = numbered(1_100, 'a')
+    const lost = new Error('lost')
+    for (const times of [1, 2]) {
+      const firsts: (string | undefined)[] = []
+      let failures = times
+      const read = async (after: string | null, limit: number) => {
+        const from = after === null ? 0 : list.indexOf(after) + 1
+        if (from === 500 && failures > 0) {
+          failures -= 1
+          throw lost
+        }
+        return list.slice(from, from + limit).map((id) => ({ after: id }))
+      }
+      const round = createRounds([read], async (found) => {
+        firsts.push(found[0]?.after)
+        return []
+      })
+      for (let looks = 0; looks < times; looks += 1) assert.deepEqual(await round(), [lost])
+      assert.deepEqual(await round(), [])
+      const [first, second, third] = [list[0], list[500], list[1_000]]
+      assert.deepEqual(firsts, times === 1 ? [first, second, third] : [first, first, second, third])
+    }
+  })
 })
