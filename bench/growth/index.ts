@@ -50,16 +50,14 @@ export const run: Benchmark = async (progress, { reduced, rounds }) => {
     for (const count of sizes.accounts) {
       await stage.addCallers(count - accounts)
       accounts = count
-      await settle(stage.bulk)
-      // Whom a process has not seen it looks up, which is no cost of a call.
-      await stage.send('ours', { connections: CONNECTIONS, warmUpMs: 0, measureMs: sizes.warmUpMs })
+      await warmUp(stage, sizes)
       note('accounts', count, await measure(stage, sizes, 1, CONNECTIONS))
     }
     let stored = 0
     for (const count of sizes.charges) {
       await addCharges(stage.bulk, count - stored, progress)
       stored = count
-      await settle(stage.bulk)
+      await warmUp(stage, sizes)
       note('charges', count, await measure(stage, sizes, 1, CONNECTIONS))
     }
     return [...metrics, ...bends(metrics, sizes)]
@@ -106,9 +104,13 @@ async function addCharges(pool: pg.Pool, count: number, progress: (line: string)
   progress(`stored ${count} charges in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`)
 }
 
-/** What was loaded is vacuumed now, and not beside the calls, whose cost it is not. A checkpoint would be theirs: the first change of each page after it is logged with all of the page. */
-async function settle(pool: pg.Pool): Promise<void> {
-  await pool.query('vacuum (analyze)')
+/**
+ * What was loaded is vacuumed now, and not beside the calls, whose cost it is not. A checkpoint would be theirs: the first change of each page after it is logged with all of
+ * the page. Nor is it a cost of a call that a process looks up whom it has not seen, or that it has done nothing for minutes and its code is cold.
+ */
+async function warmUp(stage: Stage, { warmUpMs }: Sizes): Promise<void> {
+  await stage.bulk.query('vacuum (analyze)')
+  await stage.send('ours', { connections: CONNECTIONS, warmUpMs: 0, measureMs: warmUpMs })
 }
 
 /** How much dearer a call is at the largest size than at the smallest. */

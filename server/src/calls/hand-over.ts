@@ -2,6 +2,7 @@ import { type Clock, within } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { HandOver } from './call.ts'
+import { encodeArray } from './columns.ts'
 import { Unanswered } from './money-query.ts'
 import type { OpenCalls } from './open-calls.ts'
 import { type Query, Row, type Statement } from './query.ts'
@@ -57,7 +58,7 @@ export function createHandOver(parts: Parts) {
     return {
       name: 'mark_unsettled',
       text: 'select id from mark_unsettled(ids => $1, of => $2)',
-      values: [[id], ownerId],
+      values: [encodeArray('uuid[]', [id]), ownerId],
     }
   }
 

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { runPrepared } from '../storage/prepared.ts'
 import { codeOf, isRefusal } from '../storage/refusal.ts'
 import type { Query } from './query.ts'
 
@@ -21,10 +22,9 @@ export class Contended extends Unanswered {}
  * reused and never asked to cancel: a cancelled wait for a standby reports success.
  */
 export function createMoneyQuery(pool: pg.Pool): Query {
-  return async ({ name, text, values }) => {
+  return async (statement) => {
     try {
-      const { rows } = await pool.query<unknown[]>({ name, text, values: [...values], rowMode: 'array' })
-      return rows
+      return await runPrepared(pool, statement)
     } catch (error) {
       if (isRefusal(error)) throw error
       throw codeOf(error) === LOCK_NOT_AVAILABLE ? new Contended(error) : new Unanswered(error)

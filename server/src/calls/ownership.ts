@@ -2,6 +2,7 @@ import { type Clock, systemClock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Calls } from './calls.ts'
+import { encodeArray } from './columns.ts'
 import { type Query, Row } from './query.ts'
 
 /**
@@ -71,7 +72,7 @@ export function createOwnership(parts: Parts): Ownership {
     await query({
       name: 'mark_unsettled',
       text: 'select id from mark_unsettled(ids => $1, of => $2)',
-      values: [lost, ownerId],
+      values: [encodeArray('uuid[]', lost), ownerId],
     })
     for (const id of lost) log.error('a call was lost in this process and is unsettled', { request_id: id })
   }

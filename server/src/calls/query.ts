@@ -1,9 +1,10 @@
 import type { Id } from '../kernel/ids.ts'
+import type { Prepared, Rows } from '../storage/prepared.ts'
 import { type ArrayType, encodeArray, type Value } from './columns.ts'
 
 /** Runs one prepared statement and gives its rows, each an array of columns. */
-export type Query = (statement: Statement) => Promise<readonly (readonly unknown[])[]>
-export type Statement = { readonly name: string; readonly text: string; readonly values: readonly unknown[] }
+export type Query = (statement: Statement) => Promise<Rows>
+export type Statement = Prepared
 
 /** An argument of a function of batches: its name there, its PostgreSQL type and all its values. */
 export type Column = readonly [name: string, type: ArrayType, values: readonly Value[]]
