@@ -105,11 +105,12 @@ async function addCharges(pool: pg.Pool, count: number, progress: (line: string)
 }
 
 /**
- * What was loaded is vacuumed now, and not beside the calls, whose cost it is not. A checkpoint would be theirs: the first change of each page after it is logged with all of
- * the page. Nor is it a cost of a call that a process looks up whom it has not seen, or that it has done nothing for minutes and its code is cold.
+ * What was loaded is vacuumed and written out now, and not beside the calls, whose cost it is not. So each size is measured right after a checkpoint, when calls are dearest: the first change
+ * of each page is logged with all of the page. It is no cost of a call either that a process looks up whom it has not seen, or that its code is cold after minutes without calls.
  */
 async function warmUp(stage: Stage, { warmUpMs }: Sizes): Promise<void> {
   await stage.bulk.query('vacuum (analyze)')
+  await stage.bulk.query('checkpoint')
   await stage.send('ours', { connections: CONNECTIONS, warmUpMs: 0, measureMs: warmUpMs })
 }
 

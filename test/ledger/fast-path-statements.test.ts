@@ -30,6 +30,7 @@ const patient = new pg.Pool({
 })
 // The database may be dropped before they are closed.
 patient.on('error', () => {})
+patient.on('connect', (client) => client.on('error', () => {}))
 after(() => Promise.all([pools.close(), patient.end()]))
 
 const SLOT = { scope: 'concurrency', key: 'all', limit: 2, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
@@ -193,7 +194,7 @@ describe('what is not usual', () => {
         PATIENCE_MS,
         'the hold of the call that is judged',
       )
-      assert.ok(await isWaiting())
+      await until(isWaiting, PATIENCE_MS, 'the call that waits for its account')
       await holder.query('commit')
       return answer
     })

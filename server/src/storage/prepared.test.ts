@@ -109,6 +109,31 @@ describe('a prepared statement', () => {
     assert.deepEqual(await run("select 'a'"), [['a']])
   })
 
+  it('fails where a constraint that is checked at its end refuses what it has answered already', async () => {
+    const { pool, run } = open()
+    await pool.query('create table deferred (id integer unique deferrable initially deferred)')
+    const text = 'insert into deferred (id) values ($1) returning id'
+    assert.deepEqual(await run(text, [1]), [[1]])
+    await assert.rejects(run(text, [1]), { code: '23505' })
+    assert.deepEqual(await run(text, [2]), [[2]])
+    assert.deepEqual(await run('select id from deferred order by id'), [[1], [2]])
+  })
+
+  it('fails once where its columns have changed, and has the new ones by another connection', async () => {
+    const { run, pool } = open()
+    await pool.query('create table changed (id integer)')
+    await pool.query('insert into changed (id) values (7)')
+    const text = 'select * from changed'
+    assert.deepEqual(await run(text), [[7]])
+    await pool.query("alter table changed alter id type bigint, add name text default 'a'")
+    await assert.rejects(run(text), /must not change result type/)
+    assert.deepEqual(await run(text), [[7n, 'a']])
+  })
+
+  it('fails where it has no text', async () => {
+    await assert.rejects(open().run('', [], 'empty'), /empty has no text/)
+  })
+
   it('is refused where another one of its name is known', async () => {
     const { run } = open()
     await run('select 1', [], 'one')

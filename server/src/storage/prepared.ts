@@ -1,13 +1,17 @@
 import type pg from 'pg'
 
-/** A statement that each connection prepares once, by its name. Its values are as PostgreSQL takes them: texts, or what is encoded already. */
+/**
+ * A statement that each connection prepares once, by its name. Its values are as PostgreSQL takes them: texts, or what is encoded already. Nothing else of that name may be
+ * prepared on these connections, by node-postgres itself for instance, which does not know of this one.
+ */
 export type Prepared = { readonly name: string; readonly text: string; readonly values: readonly PreparedValue[] }
 export type PreparedValue = string | number | Buffer | null
 export type Rows = readonly (readonly unknown[])[]
 
 /**
  * Runs a prepared statement. A connection is asked what the columns of its answer are when it prepares it, and not again: node-postgres asks and reads that for each
- * query, which takes as long as the rest of a small answer. A connection whose statement failed is dropped, so that what is known of one is what it has prepared.
+ * query, which takes as long as the rest of a small answer. A connection whose statement failed is dropped, so that what is known of one is what it has prepared. Whoever
+ * made the pool listens for errors of its connections.
  */
 export async function runPrepared(pool: pg.Pool, prepared: Prepared): Promise<Rows> {
   const client = await pool.connect()
@@ -55,12 +59,10 @@ class PreparedQuery implements pg.Submittable {
     const prepared = this.#known.get(name)
     if (prepared !== undefined && prepared.text !== text) return new Error(`two statements are called ${name}`)
     this.#columns = prepared?.columns
+    const texts = values.map((value) => (typeof value === 'number' ? String(value) : value))
     connection.stream.cork()
     if (prepared === undefined) connection.parse({ name, text, types: [] }, true)
-    connection.bind(
-      { statement: name, values: values.map((value) => (typeof value === 'number' ? String(value) : value)) },
-      true,
-    )
+    connection.bind({ statement: name, values: texts }, true)
     if (prepared === undefined) connection.describe({ type: 'P' }, true)
     connection.execute({}, true)
     connection.sync()
@@ -74,8 +76,10 @@ class PreparedQuery implements pg.Submittable {
 
   /** What can't be read is told when the answer is over: an error thrown here would be nobody's. */
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
+    const columns = this.#columns ?? []
     try {
-      this.#rows.push(fields.map((field, at) => (field === null ? null : this.#columns?.[at]?.(field))))
+      if (fields.length !== columns.length) throw new Error(`there are ${fields.length} columns, not ${columns.length}`)
+      this.#rows.push(fields.map((field, at) => (field === null ? null : columns[at]?.(field))))
     } catch (error) {
       this.#failure ??= error instanceof Error ? error : new Error('a column could not be read', { cause: error })
     }
@@ -84,6 +88,10 @@ class PreparedQuery implements pg.Submittable {
   handleCommandComplete(): void {
     const { name, text } = this.#prepared
     if (!this.#known.has(name)) this.#known.set(name, { text, columns: this.#columns ?? [] })
+  }
+
+  handleEmptyQuery(): void {
+    this.#failure ??= new Error(`${this.#prepared.name} has no text`)
   }
 
   handleReadyForQuery(): void {
