@@ -75,7 +75,9 @@ export function createFastPath({ clock, log }: Parts): Path {
     const judged = await orFailed(() => beginBatch(query, ownerId, calls, toMeter))
     if (judged instanceof Failed) {
       if (toMeter.length === 0 || !isRefusal(judged.error)) throw judged.error
-      log.warn('calls were refused together with the budgets that were put to their credentials', { error: judged.error })
+      log.warn('calls were refused together with the budgets that were put to their credentials', {
+        error: judged.error,
+      })
       const without = await beginBatch(query, ownerId, calls)
       for (const { credentialId } of toMeter) unfitCredentials.note(credentialId)
       return without
