@@ -4,9 +4,9 @@ import { describe, it } from 'node:test'
 import { startChild } from '../harness/child.ts'
 import { treeCpuMicroseconds, watchOthers } from './cpu.ts'
 
-const BURNT_US = 500_000
-/** Kernels count in steps of some milliseconds, for each process. */
-const STEPS_US = 100_000
+const BURNT_US = 2_000_000
+/** Kernels count in steps of some milliseconds for each process, and the two looks are one after the other. */
+const STEPS_US = 1_000_000
 
 const BURN = `while (process.cpuUsage().user < ${BURNT_US}) Math.random()`
 

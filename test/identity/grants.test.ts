@@ -236,6 +236,7 @@ describe('grants of a person', () => {
     const personId = await world.join(email)
     const workspaceId = await workspaceOf(people, personId)
     let [old, next] = [PASSWORD, 'another good password']
+    await makeGranted(pool, { workspaceId, personId })
     for (let round = 0; round < 4; round += 1) {
       let isChanging = true
       const changing = people.changePassword(personId, { old, new: next }, anotherVisitor()).finally(() => {

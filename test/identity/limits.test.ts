@@ -233,7 +233,8 @@ describe('a process that was told that a window is spent', () => {
     const refused = await ask(url, customer.secret)
     assert.equal(refused.status, 429)
     await delay(Number(refused.headers.get('retry-after')) * 1_000)
-    assert.equal((await ask(url, customer.secret)).status, 200)
+    // By the clock of PostgreSQL as the process knows it, which is not exact.
+    await until(async () => (await ask(url, customer.secret)).status === 200, PATIENCE_MS, 'a new window')
   })
 })
 

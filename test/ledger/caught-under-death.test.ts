@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { PATIENCE_MS } from '../../harness/until.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import { dropOldCharges } from '../../server/src/ledger/retention.ts'
@@ -71,7 +72,7 @@ describe('a flush', () => {
       const calls = Array.from({ length: ENDINGS }, () => callOf(party))
       assert.deepEqual(new Set(await outcomesOf(session.begin(...calls))), new Set(['begun']))
       const endings = Promise.all(calls.map((call) => slow.calls.end(postOf(call, 1n))))
-      assert.equal(await slow.calls.flush(10_000), true)
+      assert.equal(await slow.calls.flush(PATIENCE_MS), true)
       const { charged, held } = await moneyOf(pool, party)
       assert.deepEqual({ charged, held }, { charged: BigInt(ENDINGS), held: 0n })
       await endings

@@ -34,7 +34,7 @@ it('a process keeps its lease while all its connections to money wait for accoun
     const before = await leaseUntil()
     await until(async () => (await leaseUntil()) !== before, PATIENCE_MS, 'the next renewal of the lease')
   }
-  assert.ok(allWait())
+  await until(allWait, PATIENCE_MS, 'the wait of all connections')
   assert.equal((await world.pool.query('select from holds')).rowCount, 0, 'nobody got in meanwhile')
   isOver = true
   await locking.query('rollback')

@@ -99,7 +99,7 @@ describe('the migration that moves what a credential has of its own into its row
 
 async function waiting(applicationName: string): Promise<number> {
   const { rowCount } = await pool.query(
-    "select from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'",
+    "select from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock' and datname = current_database()",
     [applicationName],
   )
   return rowCount ?? 0

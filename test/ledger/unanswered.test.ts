@@ -28,6 +28,7 @@ const DEADLINE_MS = 400
 function overBadWay(
   ways: readonly Way[],
   deadlineMs = DEADLINE_MS,
+  extendDeadlineMs = deadlineMs,
 ): { readonly calls: Calls; readonly open: () => void } {
   const real = createMoneyQuery(pools.money)
   let sent = 0
@@ -45,7 +46,7 @@ function overBadWay(
     clock: systemClock,
     log: silentLog,
     beginDeadlineMs: deadlineMs,
-    extendDeadlineMs: deadlineMs,
+    extendDeadlineMs,
     endDeadlineMs: deadlineMs,
   })
   return {
@@ -144,17 +145,18 @@ describe('an end that PostgreSQL may have carried out', () => {
 })
 
 describe('an extension that PostgreSQL may have carried out', () => {
-  async function begunOver(ways: readonly Way[]) {
+  /** Only the deadline of the extension may pass. */
+  async function begunOver(ways: readonly Way[], extendDeadlineMs = DEADLINE_MS) {
     const party = await makeParty(pool, 100n)
     const call = callOf(party, { hold: 10n })
-    const way = overBadWay(['open', ...ways])
+    const way = overBadWay(['open', ...ways], PATIENCE_MS, extendDeadlineMs)
     assert.equal((await way.calls.begin(call)).outcome, 'begun')
     return { party, call, ...way }
   }
 
   for (const first of ['loses answers', 'loses statements'] as const) {
     it(`is sent again where the way ${first}, and is granted once`, async () => {
-      const { party, call, calls } = await begunOver([first, 'open'])
+      const { party, call, calls } = await begunOver([first, 'open'], PATIENCE_MS)
       const growth = await calls.extend(extensionOf(call, 60n))
       assert.ok(growth.outcome === 'extended')
       assert.equal(growth.held, 60n)
@@ -165,7 +167,8 @@ describe('an extension that PostgreSQL may have carried out', () => {
     it(`trap: the store of reservations is down, and calls go on without one: counts as not granted where the way ${first} until its deadline, and the end settles whichever it was`, async () => {
       const { party, call, calls, open } = await begunOver([first])
       assert.deepEqual(await calls.extend(extensionOf(call, 60n)), { outcome: 'unanswered' })
-      assert.equal((await moneyOf(pool, party)).held, first === 'loses answers' ? 60n : 10n)
+      const wanted = first === 'loses answers' ? 60n : 10n
+      await until(async () => (await moneyOf(pool, party)).held === wanted, PATIENCE_MS, 'what is held')
       open()
       const { charged, free } = await calls.end(postOf(call, 10n))
       assert.deepEqual([charged, free], [10n, 90n])
@@ -178,7 +181,13 @@ describe('an extension that PostgreSQL may have carried out', () => {
     assert.deepEqual(await calls.extend(extensionOf(call, 60n)), { outcome: 'unanswered' })
     open()
     await calls.end(postOf(call, 5n))
-    assert.equal((await calls.extend(extensionOf(call, 60n))).outcome, 'ended')
+    let outcome = ''
+    const isAnswered = async () => {
+      outcome = (await calls.extend(extensionOf(call, 60n))).outcome
+      return outcome !== 'unanswered'
+    }
+    await until(isAnswered, PATIENCE_MS, 'an answer to an extension')
+    assert.equal(outcome, 'ended')
     const { charged, held } = await moneyOf(pool, party)
     assert.deepEqual([charged, held], [5n, 0n])
   })

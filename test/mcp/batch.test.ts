@@ -82,8 +82,12 @@ describe('several at once', () => {
       body: JSON.stringify(callBody('batch_use', { calls: [SLOW, TAG, TAG], max_total_usd: 1 })),
     }).catch(() => undefined)
     await until(async () => (await sandbox.journal()).length > journal, 60_000, 'that the upstream is asked')
+    // Its answer can not come before the gateway knows that the caller has left.
+    sandbox.pause()
     controller.abort()
     await asked
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    sandbox.resume()
     await until(async () => (await chargesOf(pool, accountId)).size === 1, 120_000, 'that the first is charged')
     // What came after it would have been there within this time many times over.
     await new Promise((resolve) => setTimeout(resolve, 1_000))

@@ -67,6 +67,7 @@ describe('a stock client that knows a URL alone', () => {
       await see(page, / asks for a budget$/, `consent-${sdk.name}`)
       await page.getByLabel('In total, at most').fill('3.00')
       await allow(page)
+      await page.getByText('Read the sentence again').waitFor()
       await allow(page)
       await page.getByRole('heading', { name: 'Back in the program' }).waitFor()
       const back = await callback.called
@@ -115,6 +116,7 @@ describe('pages for whoever lets a client in', () => {
       await see(page, / asks for a budget$/, `consent-wrong-${kind}`)
       await page.getByLabel('In total, at most').fill('2')
       await allow(page)
+      await page.getByText('Read the sentence again').waitFor()
       await allow(page)
       await page.getByRole('heading', { name: 'Back in the program' }).waitFor()
       await page.goto('/grants')

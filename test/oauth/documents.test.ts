@@ -4,6 +4,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { recordProof } from '../../harness/proof.ts'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { PATIENCE_MS } from '../../harness/until.ts'
 import { loadAssets } from '../../server/src/http/pages/assets.ts'
 import { createPages } from '../../server/src/http/pages/page.ts'
 import { createAttempts } from '../../server/src/identity/people/attempts.ts'
@@ -197,9 +198,12 @@ function serverOver(outbound: Outbound | null) {
   )
 }
 
-/** To which every name leads to this machine, and the canary's port is as good as 443. */
+const SHORT = { connectMs: 300, headersMs: 300, idleMs: 300, totalMs: 500 }
+const PATIENT = { connectMs: PATIENCE_MS, headersMs: PATIENCE_MS, idleMs: PATIENCE_MS, totalMs: PATIENCE_MS }
+
+/** To which every name leads to this machine, and the canary's port is as good as 443. Who is allowed is waited for. */
 function hostileOutbound(allowedOrigins: readonly string[] = []): Outbound {
-  const deadlines = { connectMs: 300, headersMs: 300, idleMs: 300, totalMs: 500 }
+  const deadlines = allowedOrigins.length === 0 ? SHORT : PATIENT
   const outbound = createOutbound({
     ...{
       access: 'public',

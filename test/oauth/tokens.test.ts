@@ -110,7 +110,7 @@ describe('a refresh token', () => {
       [200, 200, 200, 200, 200],
     )
     assert.equal(new Set(replies.map(({ json }) => json.refresh_token)).size, 5)
-    await takenAgo(119)
+    await takenAgo(100)
     assert.equal((await refresh(client, clientId, first)).status, 200)
     for (const { json } of replies) assert.equal((await refresh(client, clientId, json.refresh_token)).status, 200)
   })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { ELSEWHERE } from './elsewhere.ts'
 import { BESIDE, linkIn, startSite } from './site.ts'
 import { type Answer, createVisitor, freshEmail, hiddenIn, PASSWORD, signIn, signUp, type Visitor } from './visitor.ts'
@@ -280,6 +281,8 @@ describe('where to go afterwards', () => {
 
 describe('mail', () => {
   it('goes to one address, whatever is typed as one', async () => {
+    const isDelivered = async () => (await pool.query('select from outbox where due_at is not null')).rowCount === 0
+    await until(isDelivered, PATIENCE_MS, 'letters of before')
     const { length: before } = await site.sandbox.mail()
     const visitor = createVisitor(site)
     for (const email of [

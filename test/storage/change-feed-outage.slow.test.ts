@@ -76,6 +76,9 @@ describe('the change feed', () => {
   it('misses no change whose transaction id had been given out before a crash', async () => {
     await change('flushed')
     const lost = await withClient(postgres.url(), async (client) => {
+      // What it would flush by itself must be lost.
+      const writers = await client.query("select pid from pg_stat_activity where backend_type = 'walwriter'")
+      process.kill(Number(writers.rows[0].pid), 'SIGSTOP')
       await client.query('begin; select pg_current_xact_id(); rollback;'.repeat(500))
       const { rows } = await client.query('select pg_snapshot_xmin(pg_current_snapshot())::text as horizon')
       await until(() => things.feed.lagMs() < 50, PATIENCE_MS)
@@ -133,7 +136,7 @@ describe('the change feed', () => {
     const url = postgres.url('away')
     await migrate({ url: new Secret(url), log: silentLog })
     await createThingsTable(url, ['a'])
-    const away = createThings(url)
+    const away = createThings(url, silentLog, PATIENCE_MS)
     t.after(away.close)
     await until(() => away.feed.lagMs() < LIMIT_MS, PATIENCE_MS, 'the start of the feed')
     assert.equal(await away.cache.get('a'), 'first')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createStillClock } from '../../../harness/still-clock.ts'
-import { PATIENCE_MS } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { type ReplyRoom, unboundedMemory } from '../kernel/memory-budget.ts'
 import { nanos, ZERO } from '../kernel/money.ts'
 import { createReader as createGeminiReader } from '../protocols/gemini-reply.ts'
@@ -376,10 +376,11 @@ describe('a stream beyond its output limit', () => {
   const WORDS = 'one of many words that nobody has paid for '
   const counted = async (pass: (ms: number) => Promise<void>, seen: { ended: string[] }) => {
     // The tokenizer runs in a thread of its own.
-    for (let turns = 0; seen.ended.length === 0 && turns < 2_000; turns += 1) {
+    const isEnded = async () => {
       await pass(0)
-      await delay(5)
+      return seen.ended.length > 0
     }
+    await until(isEnded, PATIENCE_MS, 'the count')
   }
 
   it('is cut, its upstream is given up, and it ends as nothing that anybody could take for an answer', async () => {

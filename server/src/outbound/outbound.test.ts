@@ -139,6 +139,9 @@ const MISCHIEF: Readonly<Record<string, readonly [answer: Answer, reason: string
   ],
 }
 
+const SHORT = { headersMs: 300, idleMs: 300, totalMs: 1_000 }
+const PATIENT = { headersMs: PATIENCE_MS, idleMs: PATIENCE_MS, totalMs: PATIENCE_MS }
+
 describe('an answer of a stranger', () => {
   assert.ok(bomb.length < 65_536, 'the bomb is small enough to be read before it is opened')
 
@@ -147,7 +150,7 @@ describe('an answer of a stranger', () => {
       const upstream = await startUpstream(answer)
       const outbound = startOutbound({
         allowedOrigins: [upstream.url],
-        limits: { deadlines: { ...DEADLINES, headersMs: 300, idleMs: 300, totalMs: 1_000 } },
+        limits: { deadlines: { ...DEADLINES, ...(reason === 'timeout' ? SHORT : PATIENT) } },
       })
       assert.equal((await failureOf(outbound.send(get(upstream.url)))).reason, reason)
       assert.equal(upstream.connections(), 1, 'nothing is sent again')

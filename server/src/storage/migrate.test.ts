@@ -112,10 +112,11 @@ describe('migrating', () => {
   })
 
   it('ends a statement that takes longer than it may', async () => {
-    const endless = program({ '0001_endless.sql': 'select pg_sleep(60);' })
+    const endless = program({ ...ONE, '0002_endless.sql': 'select pg_sleep(600);' })
+    await program(ONE).migrate()
     await assert.rejects(
-      endless.migrate({ statementTimeoutMs: 200 }),
-      /0001_endless.sql .* statement timeout \(57014\)/,
+      endless.migrate({ statementTimeoutMs: 2_000 }),
+      /0002_endless.sql .* statement timeout \(57014\)/,
     )
   })
 

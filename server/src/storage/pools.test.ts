@@ -29,11 +29,9 @@ describe('the pools', () => {
     pools = createPools({
       url,
       log: { ...silentLog, warn: (message, fields) => warnings.push([message, fields]) },
-      moneyConnections: 2,
-      restConnections: 2,
-      connectTimeoutMs: 1_000,
-      restStatementTimeoutMs: 500,
-      waitingMax: 3,
+      connectTimeoutMs: PATIENCE_MS,
+      moneyQueryTimeoutMs: PATIENCE_MS,
+      restStatementTimeoutMs: PATIENCE_MS,
     })
   })
   after(() => pools.close())
@@ -110,8 +108,12 @@ describe('the pools', () => {
   })
 
   it('end a statement of the rest that takes too long, and none of money', async () => {
-    await assert.rejects(pools.rest.query('select pg_sleep(5)'), { code: '57014' })
-    await pools.money.query('select pg_sleep(0.7)')
+    const hasty = createPools({ url, log: silentLog, moneyQueryTimeoutMs: PATIENCE_MS, restStatementTimeoutMs: 500 })
+    // A process that is not run for a second gives the answer up before it has read it.
+    const isEnded = () => hasty.rest.query('select pg_sleep(600)').catch(({ code }) => code === '57014')
+    await until(async () => (await isEnded()) === true, PATIENCE_MS, 'the end of a statement that takes too long')
+    await hasty.money.query('select pg_sleep(0.7)')
+    await hasty.close()
   })
 
   it('survive the loss of idle connections', async () => {
@@ -138,6 +140,7 @@ describe('the pools', () => {
   })
 
   it('bound the wait for a connection, and the number of those who wait', async () => {
+    const pools = createPools({ url, log: silentLog, moneyConnections: 2, connectTimeoutMs: 1_000, waitingMax: 3 })
     const taken = await Promise.all([pools.money.connect(), pools.money.connect()])
     const waiting = Array.from({ length: 3 }, () => elapsedMs(assert.rejects(pools.money.query('select 1'), /timeout/)))
     await assert.rejects(pools.money.query('select 1'), { message: '3 are waiting for a database connection already' })
@@ -147,6 +150,7 @@ describe('the pools', () => {
     judge(PROOF, 'the wait for a connection, of at most 1,000 ms', { unit: 'ms', atMost: 2_000 }, waitedMs)
     for (const client of taken) client.release()
     assert.deepEqual((await pools.money.query('select 1 as one')).rows, [{ one: 1 }])
+    await pools.close()
   })
 
   it('close when what runs has finished', async () => {

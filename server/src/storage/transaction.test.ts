@@ -11,7 +11,7 @@ const { url } = await freshDatabase()
 describe('a transaction', () => {
   let pools: Pools
   before(async () => {
-    pools = createPools({ url: new Secret(url), log: silentLog, restConnections: 1, restStatementTimeoutMs: 500 })
+    pools = createPools({ url: new Secret(url), log: silentLog, restConnections: 1 })
     await pools.rest.query('create table notes (text text unique)')
   })
   after(() => pools.close())

@@ -243,12 +243,12 @@ describe('the body of an open answer', () => {
       more()
     })
     const { body } = await startTransport().open(
-      get(upstream.url, { maxBodyBytes: 64 * MIB, deadlines: { idleMs: 1_000 } }),
+      get(upstream.url, { maxBodyBytes: 64 * MIB, deadlines: { idleMs: 4_000 } }),
     )
     let stalledAt = -1
     while (written !== stalledAt) {
       stalledAt = written
-      await delay(1_200)
+      await delay(4_500)
     }
     assert.ok(stalledAt < 16 * MIB, `only what fits into the buffers of two sockets was sent, not ${stalledAt}`)
     let bytes = 0
