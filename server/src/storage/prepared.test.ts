@@ -27,7 +27,7 @@ function open(config: pg.PoolConfig = {}) {
       }
     }
   })
-  const run = (text: string, values: Parameters<typeof runPrepared>[1]['values'] = [], name = text) =>
+  const run = (text: string, values: Parameters<typeof runPrepared>[1]['values'] = [], name = text.slice(0, 60)) =>
     runPrepared(pool, { name, text, values })
   const connections = async () => (await run('select pg_backend_pid()'))[0]?.[0]
   return { pool, asked, run, connections }
