@@ -40,12 +40,16 @@ export function stage({ batchLimit = 10, queueLimit = 100 } = {}) {
   let draining = false
   const batches: Batch[] = []
   const pauses: (() => void)[] = []
+  const paused: number[] = []
   const answeredLate: string[] = []
   const lane = createLane<string, string>({
     clock: {
       nowMs: () => nowMs,
       monotonicMs: () => nowMs,
-      sleep: () => (draining ? Promise.resolve() : new Promise((resolve) => pauses.push(resolve))),
+      sleep: (ms) => {
+        paused.push(ms)
+        return draining ? Promise.resolve() : new Promise((resolve) => pauses.push(resolve))
+      },
     },
     idOf: (item) => item.split(' ')[0] ?? '',
     mayRepeat: (item) => !item.startsWith('once'),
@@ -75,6 +79,8 @@ export function stage({ batchLimit = 10, queueLimit = 100 } = {}) {
     lane,
     submit,
     answeredLate,
+    /** How long each pause was to be. */
+    paused,
     sent: () => batches.map(({ items }) => items),
     /** The batch that was sent as the nth. */
     async batch(nth: number): Promise<Batch> {

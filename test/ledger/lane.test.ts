@@ -80,6 +80,40 @@ describe('a lane', () => {
     assert.equal(lane.lagMs(), 0)
   })
 
+  it('tells how long the first has waited while PostgreSQL answers something, whatever it fails with always', async () => {
+    const { lane, submit, batch, pass, pausing, resume } = stage({ batchLimit: 2 })
+    const [, answered] = [submit('bad', 10 * DEADLINE_MS), submit('a')]
+    ;(await batch(0)).failOf(lost, 'bad')
+    assert.equal(await answered, 'a done')
+    await pausing()
+    for (const item of ['b', 'c', 'd', 'e']) submit(item, 10 * DEADLINE_MS)
+    pass(500)
+    assert.equal(lane.lagMs(), 500)
+    assert.equal(lane.waitMs(), 250)
+    resume()
+    await batch(1)
+    assert.equal(lane.lagMs(), 500)
+  })
+
+  it('waits twice as long after each attempt of which nothing is answered, also where some may not be sent again', async () => {
+    const { submit, batch, pausing, resume, paused } = stage()
+    submit('a', 100 * DEADLINE_MS)
+    for (let nth = 0; nth < 6; nth += 1) {
+      const once = submit(`once ${nth}`)
+      const { fail } = await batch(nth)
+      fail(lost)
+      await assert.rejects(once)
+      await pausing(nth)
+      if (nth < 5) resume()
+    }
+    assert.deepEqual(paused, [40, 80, 160, 320, 500, 500])
+    resume()
+    submit('b')
+    ;(await batch(6)).failOf(lost, 'a')
+    await pausing(6)
+    assert.deepEqual(paused.slice(6), [40], 'it answers something again')
+  })
+
   it('tells how long one more would wait, by the faster of the last two full batches', async () => {
     const { lane, submit, batch, pass } = stage({ batchLimit: 2 })
     for (const item of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']) submit(item, 10 * DEADLINE_MS)
@@ -193,6 +227,24 @@ describe('a lane', () => {
       assert.deepEqual(sent().slice(1).toSorted(), [['a@one'], ['a@one', 'b@one'], ['c@other']])
     })
   }
+
+  it('keeps the order of an account whose batch is taken apart while more of it waits, where the first then meets a lock', async () => {
+    const { submit, batch, sent } = stage()
+    const [first, second, bad] = [submit('a@one'), submit('b@one'), submit('bad')]
+    const whole = await batch(0)
+    const third = submit('c@one')
+    whole.fail(refused)
+    ;(await batch(1)).fail(locked)
+    await batch(3)
+    assert.deepEqual(sent().slice(2).toSorted(), [['a@one', 'b@one', 'c@one'], ['bad']])
+    for (const nth of [2, 3]) (await batch(nth)).answer()
+    assert.deepEqual(await Promise.all([first, second, third, bad]), [
+      'a@one done',
+      'b@one done',
+      'c@one done',
+      'bad done',
+    ])
+  })
 
   it('sends again only those that got no answer, where a batch was taken apart', async () => {
     const { submit, batch, pausing, resume, sent } = stage()

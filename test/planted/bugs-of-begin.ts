@@ -189,9 +189,9 @@ export const bugsOfBegin: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/calls/lane.ts',
-        find: 'waiting = [...failed.filter(',
-        replace: `for (const entry of failed) entry.sent = false
-      waiting = [...failed.filter(`,
+        find: 'waiting = [...again.filter(',
+        replace: `for (const entry of again) entry.sent = false
+      waiting = [...again.filter(`,
       },
     ],
     caughtBy: [

@@ -142,9 +142,9 @@ alter table credentials drop constraint budget_is_sound;`,
       { file: LANE, find: 'while (running || aside.size > 0)', replace: 'if (running || aside.size > 0)' },
       {
         file: LANE,
-        find: 'if (failed.length === 0) {',
+        find: 'if (again.length === 0) {',
         replace: `for (const resolve of idlers.splice(0)) resolve()
-      if (failed.length === 0) {`,
+      if (again.length === 0) {`,
       },
     ],
     caughtBy: [{ file: 'test/ledger/caught-under-death.test.ts', title: 'awaits what collects behind the batch' }],

@@ -74,13 +74,12 @@ export function createFastPath({ clock, log }: Parts): Path {
     const toMeter = calls.filter((call) => mayMeter(call, areTried))
     const judged = await orFailed(() => beginBatch(query, ownerId, calls, toMeter))
     if (judged instanceof Failed) {
+      for (const { credentialId } of toMeter) unfitCredentials.note(credentialId)
       if (toMeter.length === 0 || !isRefusal(judged.error)) throw judged.error
       log.warn('calls were refused together with the budgets that were put to their credentials', {
         error: judged.error,
       })
-      const without = await beginBatch(query, ownerId, calls)
-      for (const { credentialId } of toMeter) unfitCredentials.note(credentialId)
-      return without
+      return beginBatch(query, ownerId, calls)
     }
     for (const call of toMeter) if (judged[calls.indexOf(call)]?.outcome === 'begun') rememberBudget(call)
     return judged

@@ -11,9 +11,9 @@ export type Lane<Item, Result> = {
   readonly submit: (item: Item, deadlineMs: number) => Promise<Result>
   /** Items that are waiting or in flight. */
   readonly size: () => number
-  /** How long the first of those has waited that are not in flight yet; 0 while something has to be sent again, as when PostgreSQL does not answer. */
+  /** How long the first of those has waited that are not in flight yet; 0 while PostgreSQL does not answer. */
   readonly lagMs: () => number
-  /** How long one more item would wait, by what the last batches took; 0 where the next batch has room for it. */
+  /** How long one more item would wait, by what the last batches took; 0 where the next batch has room for it, and while PostgreSQL does not answer. */
   readonly waitMs: () => number
   /** Resolves when there are none. */
   readonly idle: () => Promise<void>
@@ -55,7 +55,7 @@ type Entry<Item, Result> = {
   settled: boolean
 }
 
-const BACKOFF_MS = { least: 20, most: 500 }
+const BACKOFF_MS = { least: 40, most: 500 }
 
 export function createLane<Item, Result>(parts: Parts<Item, Result>): Lane<Item, Result> {
   return createQueue(parts)
@@ -73,8 +73,10 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
   let running = false
   let starting: NodeJS.Immediate | undefined
   let watching = false
-  /** In a row. */
+  /** Attempts in a row of which nothing was answered, and something has to be sent again. */
   let failures = 0
+  /** Of a batch that was refused, what is being sent by itself. */
+  let takenApart: readonly Entry<Item, Result>[] = []
   let idlers: (() => void)[] = []
   /** How long the last two full batches took. */
   let tookMs = UNKNOWN_PACE
@@ -125,12 +127,15 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
     }
   }
 
-  /** What waits already for an account that was set aside would make the next batch wait for it too. */
-  function setAsideWaiting(): void {
-    const [apartNow, staying] = [[] as Entry<Item, Result>[], [] as Entry<Item, Result>[]]
-    for (const entry of waiting) (aside.has(parts.accountOf(entry.item)) ? apartNow : staying).push(entry)
+  /** With what was refused and what waits already for their accounts, in this order: it would make the next batch wait for them too. */
+  function keepApart(entries: readonly Entry<Item, Result>[]): void {
+    if (entries.length === 0) return
+    setAside(entries)
+    const isApart = ({ item }: Entry<Item, Result>) => aside.has(parts.accountOf(item))
+    setAside(takenApart.filter(isApart))
+    const { apart = [], staying = [] } = Object.groupBy(waiting, (entry) => (isApart(entry) ? 'apart' : 'staying'))
     waiting = staying
-    setAside(apartNow)
+    setAside(apart)
   }
 
   async function run(): Promise<void> {
@@ -144,18 +149,17 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
       if (batch.length === 0) break
       inFlight = batch
       const startedMs = clock.monotonicMs()
-      const failed = await attempt(batch)
+      const { again, isAnswered } = await attempt(batch)
       inFlight = []
-      if (failed.length === 0) {
-        failures = 0
+      failures = isAnswered || again.length === 0 ? 0 : failures + 1
+      if (again.length === 0) {
         // A small one takes less, and would promise too much.
         if (batch.length === batchLimit) tookMs = [tookMs[1], clock.monotonicMs() - startedMs]
         continue
       }
-      waiting = [...failed.filter((entry) => !entry.settled), ...waiting]
-      failures = failed.length < batch.length ? 1 : failures + 1
+      waiting = [...again.filter((entry) => !entry.settled), ...waiting]
       before = 0
-      await clock.sleep(Math.min(BACKOFF_MS.most, BACKOFF_MS.least * 2 ** failures))
+      await clock.sleep(Math.min(BACKOFF_MS.most, BACKOFF_MS.least * 2 ** Math.max(0, failures - 1)))
     }
     running = false
     done?.()
@@ -183,39 +187,48 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
     return batch
   }
 
-  /** Resolves with what has to be sent again, in the order of arrival. */
-  async function attempt(batch: readonly Entry<Item, Result>[]): Promise<readonly Entry<Item, Result>[]> {
-    for (const entry of batch) entry.sent = true
-    const outcomes = await orFailed(() => execute(batch.map(({ item }) => item)))
-    const [again, apart, refused] = [
-      new Set<Entry<Item, Result>>(),
-      new Set<Entry<Item, Result>>(),
-      new Set<Entry<Item, Result>>(),
-    ]
-    for (const [at, entry] of batch.entries()) {
-      const outcome = outcomes instanceof Failed ? outcomes : (outcomes[at] ?? new Error('PostgreSQL left an item out'))
-      if (!(outcome instanceof Failed)) answer(entry, outcome)
-      else if (parts.isContended(outcome.error)) (hasLaneOfItsOwn ? again : apart).add(entry)
-      else if (isTransient(outcome.error)) keepIfRepeatable(entry, again)
-      else if (batch.length > 1) refused.add(entry)
-      else answer(entry, errorOf(outcome))
+  /** What has to be sent again, in the order of arrival, and whether anything was answered. */
+  async function attempt(batch: readonly Entry<Item, Result>[]) {
+    const { again, apart, refused, ...sent } = await send(batch)
+    let { isAnswered } = sent
+    takenApart = refused
+    keepApart(apart)
+    // One item that PostgreSQL refuses must not take its neighbours with it. Nor does it go ahead of what came first for its account.
+    for (const entry of refused) {
+      if (entry.settled) continue
+      const account = parts.accountOf(entry.item)
+      if ([...again].some(({ item }) => parts.accountOf(item) === account)) again.add(entry)
+      else {
+        const alone = await send([entry])
+        keepApart(alone.apart)
+        for (const one of alone.again) again.add(one)
+        isAnswered ||= alone.isAnswered
+      }
     }
-    if (apart.size > 0) {
-      setAside(apart)
-      setAsideWaiting()
-    }
-    for (const entry of refused) for (const one of await attemptAlone(entry, again)) again.add(one)
-    return batch.filter((entry) => again.has(entry))
+    takenApart = []
+    return { again: batch.filter((entry) => again.has(entry)), isAnswered }
   }
 
-  /** One item that PostgreSQL refuses must not take its neighbours with it. Nor does it go ahead of what came first for its account. */
-  async function attemptAlone(entry: Entry<Item, Result>, again: ReadonlySet<Entry<Item, Result>>) {
-    if (entry.settled) return []
-    const account = parts.accountOf(entry.item)
-    if ([...again].some(({ item }) => parts.accountOf(item) === account)) return [entry]
-    if (!aside.has(account)) return attempt([entry])
-    setAside([entry])
-    return []
+  /** Answers those that PostgreSQL answered. Refused are several of which one may be to blame. */
+  async function send(batch: readonly Entry<Item, Result>[]) {
+    for (const entry of batch) entry.sent = true
+    const outcomes = await orFailed(() => execute(batch.map(({ item }) => item)))
+    const again = new Set<Entry<Item, Result>>()
+    const [apart, refused] = [[] as Entry<Item, Result>[], [] as Entry<Item, Result>[]]
+    let isAnswered = false
+    for (const [at, entry] of batch.entries()) {
+      const outcome = outcomes instanceof Failed ? outcomes : (outcomes[at] ?? new Error('PostgreSQL left an item out'))
+      if (outcome instanceof Failed && parts.isContended(outcome.error)) {
+        if (hasLaneOfItsOwn) again.add(entry)
+        else apart.push(entry)
+      } else if (outcome instanceof Failed && isTransient(outcome.error)) keepIfRepeatable(entry, again)
+      else if (outcome instanceof Failed && batch.length > 1) refused.push(entry)
+      else {
+        answer(entry, outcome instanceof Failed ? errorOf(outcome) : outcome)
+        isAnswered = true
+      }
+    }
+    return { again, apart, refused, isAnswered }
   }
 
   function answer(entry: Entry<Item, Result>, result: Result | Error): void {

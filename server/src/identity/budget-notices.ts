@@ -29,7 +29,7 @@ const NOTICE_OF = (id: string) =>
 
 /**
  * Where they are listed: each in the order of ids, so that the last of a portion is where the next begins. The portion is taken first. What else is told of it is then
- * looked up for each, and never joined with all that there is.
+ * looked up for each, and never joined with all that there is. What is joined without `left` is always there, since every key has its credential and every account its workspace: a portion that lost a row would be taken for the end of the list.
  */
 const SOURCES = {
   keys: `select k.allowance_id as "allowanceId", k.id as after, w.id as "workspaceId", w.name as workspace, c.account_id = w.test_account_id as "isTest",

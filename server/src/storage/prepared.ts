@@ -10,7 +10,7 @@ export type Rows = readonly (readonly unknown[])[]
 
 /**
  * Runs a prepared statement. A connection is asked what the columns of its answer are when it prepares it, and not again: node-postgres asks and reads that for each
- * query, which takes as long as the rest of a small answer. A connection whose statement failed is dropped, so that what is known of one is what it has prepared. Whoever
+ * query, which is a fifth to a quarter of the time that a small query and its answer take. A connection whose statement failed is dropped, so that what is known of one is what it has prepared. Whoever
  * made the pool listens for errors of its connections.
  */
 export async function runPrepared(pool: pg.Pool, prepared: Prepared): Promise<Rows> {

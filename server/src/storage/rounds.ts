@@ -33,7 +33,7 @@ export function createRounds<Found extends Listed>(
 
 /**
  * Through one list, a portion with each step; whether the next list is due. A portion that can not be read is tried once more when the list has its turn again. If it fails
- * again, the list is begun anew, so that what is before it is looked at all the same.
+ * again, the list is begun anew: what is before it is looked at all the same, and what is behind it is not until it can be read.
  */
 function createWalk<Found extends Listed>(list: List<Found>, look: Look<Found>) {
   let after: Id | null = null
