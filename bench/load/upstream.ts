@@ -151,7 +151,7 @@ setInterval(() => {
   while (now < performance.now() - startedMs) tick()
 }, 1)
 
-server.listen(0, '127.0.0.1', () => {
+server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, () => {
   const address = server.address()
   const port = typeof address === 'object' ? address?.port : undefined
   process.stdout.write(`${JSON.stringify({ ready: true, port })}\n`)

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { judge } from '../../harness/figures.ts'
@@ -12,6 +14,7 @@ import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds } from '../../server/src/kernel/ids.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
 import { createMetrics } from '../../server/src/telemetry/metrics.ts'
+import { startChildEdge } from './child-edge.ts'
 import { KEY, withEdge } from './probe-edge.ts'
 import { converse } from './raw-http.ts'
 import { GOOD, HEAD } from './smuggling-cases.ts'
@@ -200,4 +203,24 @@ describe('a gateway that is asked for more than PostgreSQL can do', () => {
       judge(PROOF, 'refusals in an overload', { unit: 'ms', atMost: slowestMs }, timesOf(refused))
     })
   })
+})
+
+it('connections that come while a process can accept none wait in the system, and are answered afterwards', async () => {
+  const { port, child } = await startChildEdge()
+  child.pause()
+  // A gateway takes so many connections from one address.
+  const sockets = Array.from({ length: 1_000 }, (_, at) =>
+    connect({ host: '127.0.0.1', port, localAddress: `127.0.1.${1 + (at % 4)}` }),
+  )
+  try {
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+    child.resume()
+    const answers = sockets.map((socket) => once(socket.setEncoding('latin1'), 'data'))
+    for (const socket of sockets) socket.write(GOOD)
+    for (const [answer] of await Promise.all(answers)) assert.match(String(answer), /^HTTP\/1\.1 200 /)
+  } finally {
+    for (const socket of sockets) socket.destroy()
+    child.resume()
+    await child.stop()
+  }
 })

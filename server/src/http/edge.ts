@@ -28,6 +28,12 @@ import { DEFAULT_LIMITS, type EdgeLimits } from './wire/limits.ts'
 import { createListener } from './wire/listener.ts'
 import { createTraffic } from './wire/traffic.ts'
 
+/**
+ * As many connections wait in the system until they are accepted, as far as it lets them (`net.core.somaxconn`, 4,096 as a rule). One more is not refused: its caller tries again after a
+ * second, and then after three, while others are answered. Node's own 511 are fewer than come at once when a load balancer turns its callers to another process.
+ */
+const BACKLOG = 4_096
+
 export type EdgeParts = {
   readonly clock: Clock
   readonly ids: Ids
@@ -164,7 +170,7 @@ export function createEdge(parts: EdgeParts): Edge {
   return {
     async listen(at) {
       await root.ready()
-      server.listen(at)
+      server.listen({ ...at, backlog: BACKLOG })
       await once(server, 'listening')
       // The system may run out of what a connection needs; that must not end the ones that are there.
       server.on('error', (error) => parts.log.warn('a connection was not accepted', { error }))

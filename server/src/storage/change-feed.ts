@@ -79,9 +79,11 @@ export function createChangeFeed(parts: Parts): ChangeFeed {
     }
   }
 
+  /** From the beginning of one read to the next: in an overload each wait takes a turn of the event loop, and what is cached is trusted for a second only. */
   async function untilDue(): Promise<void> {
     await sleep(READ_GAP_MS, stop.signal)
-    await sleep(pollMs - READ_GAP_MS, wake.signal)
+    const leftMs = pollMs - lagMs()
+    if (leftMs > 0) await sleep(leftMs, wake.signal)
   }
 
   /** Ends early, and without an error, when the signal says so. */
