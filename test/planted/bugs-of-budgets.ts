@@ -107,18 +107,4 @@ export const bugsOfBudgets: readonly PlantedBug[] = [
     ],
     caughtBy: [{ file: NOTICES_TEST, title: 'is told of the period before too' }],
   },
-  {
-    id: 'budget-told-twice',
-    title: 'every worker that looks tells of a budget',
-    promise: ONCE,
-    author: 'insider',
-    edits: [
-      {
-        file: 'server/src/identity/budget-notices.ts',
-        find: 'where (row.starts_at, row.level) < (excluded.starts_at, excluded.level)',
-        replace: 'where (row.starts_at, row.level) <= (excluded.starts_at, excluded.level)',
-      },
-    ],
-    caughtBy: [{ file: NOTICES_TEST, title: 'is told to owners and admins at a half' }],
-  },
 ]
