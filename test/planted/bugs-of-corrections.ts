@@ -130,7 +130,7 @@ export const bugsOfCorrections: readonly PlantedBug[] = [
         replace: 'if (from > to + HOUR_SECONDS) return',
       },
     ],
-    caughtBy: [{ file: 'test/ledger/usage-report.test.ts', title: 'has what calls have just booked' }],
+    caughtBy: [{ file: 'server/src/ledger/usage-window.test.ts', title: 'is read as it is where it lies inside' }],
   },
   {
     id: 'cut-hour-by-ids-alone',

@@ -43,7 +43,7 @@ export const bugsOfFastPath: readonly PlantedBug[] = [
     promise: 'For every allowance and period: charged + held ≤ allowance, at every instant.',
     author: 'insider',
     edits: [{ file: BEGIN, find: ' and locked.at < row.budget_ends_at', replace: '' }],
-    caughtBy: [SAME, { file: LOCKS, title: 'its budget goes to another period meanwhile' }],
+    caughtBy: [{ file: LOCKS, title: 'its budget goes to another period meanwhile' }],
   },
   {
     id: 'fast-end-forgets-a-kept-period',
