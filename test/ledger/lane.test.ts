@@ -86,6 +86,8 @@ describe('a lane', () => {
     ;(await batch(0)).failOf(lost, 'bad')
     assert.equal(await answered, 'a done')
     await pausing()
+    pass(300)
+    assert.equal(lane.lagMs(), 0, 'what was sent already does not say how long others wait')
     for (const item of ['b', 'c', 'd', 'e']) submit(item, 10 * DEADLINE_MS)
     pass(500)
     assert.equal(lane.lagMs(), 500)
@@ -112,6 +114,20 @@ describe('a lane', () => {
     ;(await batch(6)).failOf(lost, 'a')
     await pausing(6)
     assert.deepEqual(paused.slice(6), [40], 'it answers something again')
+  })
+
+  it('tells of no wait while PostgreSQL does not answer, also where nothing may be sent again', async () => {
+    const { lane, submit, batch, pass } = stage({ batchLimit: 1 })
+    for (const item of ['once a', 'once b', 'once c']) submit(item, 10 * DEADLINE_MS)
+    ;(await batch(0)).fail(lost)
+    await batch(1)
+    pass(500)
+    assert.deepEqual([lane.lagMs(), lane.waitMs()], [0, 0])
+    ;(await batch(1)).answer()
+    await batch(2)
+    submit('d')
+    pass(200)
+    assert.equal(lane.lagMs(), 200)
   })
 
   it('tells how long one more would wait, by the faster of the last two full batches', async () => {

@@ -11,7 +11,7 @@ export type Lane<Item, Result> = {
   readonly submit: (item: Item, deadlineMs: number) => Promise<Result>
   /** Items that are waiting or in flight. */
   readonly size: () => number
-  /** How long the first of those has waited that are not in flight yet; 0 while PostgreSQL does not answer. */
+  /** How long the first of those has waited that were not sent yet; 0 while PostgreSQL does not answer. */
   readonly lagMs: () => number
   /** How long one more item would wait, by what the last batches took; 0 where the next batch has room for it, and while PostgreSQL does not answer. */
   readonly waitMs: () => number
@@ -73,7 +73,7 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
   let running = false
   let starting: NodeJS.Immediate | undefined
   let watching = false
-  /** Attempts in a row of which nothing was answered, and something has to be sent again. */
+  /** Attempts in a row of which nothing was answered. */
   let failures = 0
   /** Of a batch that was refused, what is being sent by itself. */
   let takenApart: readonly Entry<Item, Result>[] = []
@@ -151,10 +151,10 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
       const startedMs = clock.monotonicMs()
       const { again, isAnswered } = await attempt(batch)
       inFlight = []
-      failures = isAnswered || again.length === 0 ? 0 : failures + 1
+      failures = isAnswered ? 0 : failures + 1
       if (again.length === 0) {
         // A small one takes less, and would promise too much.
-        if (batch.length === batchLimit) tookMs = [tookMs[1], clock.monotonicMs() - startedMs]
+        if (isAnswered && batch.length === batchLimit) tookMs = [tookMs[1], clock.monotonicMs() - startedMs]
         continue
       }
       waiting = [...again.filter((entry) => !entry.settled), ...waiting]
@@ -219,8 +219,10 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
     for (const [at, entry] of batch.entries()) {
       const outcome = outcomes instanceof Failed ? outcomes : (outcomes[at] ?? new Error('PostgreSQL left an item out'))
       if (outcome instanceof Failed && parts.isContended(outcome.error)) {
+        // Who has a lane already waits longer each time.
         if (hasLaneOfItsOwn) again.add(entry)
         else apart.push(entry)
+        isAnswered ||= !hasLaneOfItsOwn
       } else if (outcome instanceof Failed && isTransient(outcome.error)) keepIfRepeatable(entry, again)
       else if (outcome instanceof Failed && batch.length > 1) refused.push(entry)
       else {
@@ -269,7 +271,7 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
     enqueue,
     size: () => [...aside.values()].reduce((sum, own) => sum + own.size(), waiting.length + inFlight.length),
     lagMs() {
-      const first = waiting[0]
+      const first = waiting.find(({ sent, settled }) => !sent && !settled)
       return first === undefined || failures > 0 ? 0 : clock.monotonicMs() - first.submittedAtMs
     },
     waitMs() {

@@ -9,8 +9,8 @@ describe('the window of a report', () => {
   for (const [where, startSeconds, endSeconds] of [
     ['the first half of an hour', 600, 1_200],
     ['the second half', 2_400, 3_000],
-    ['both', 600, 3_000],
-    ['one that ends with it', 2_400, 3_599],
+    ['both halves', 600, 3_000],
+    ['an hour, but for its first and last second', 1, 3_599],
   ] as const) {
     it(`is read as it is where it lies inside ${where}`, () => {
       const { whole, cuts } = splitByHours({ startSeconds, endSeconds })

@@ -17,16 +17,21 @@ async function sleptAfterReads(readMs: number): Promise<readonly number[]> {
     url: new Secret(url),
     log: silentLog,
     metrics: createMetrics(),
+    answerTimeoutMs: PATIENCE_MS,
     clock: {
       nowMs: () => nowMs,
       monotonicMs: () => nowMs,
       async sleep(durationMs) {
-        if (slept.length === 0) nowMs += readMs
         nowMs += durationMs
         slept.push(durationMs)
       },
     },
   })
+  // The first read says so, before it ends.
+  const reset = () => {
+    nowMs += readMs
+  }
+  feed.subscribe('anything', { changed: () => {}, reset })
   feed.start()
   await until(() => slept.length >= 2, PATIENCE_MS, 'two pauses')
   await feed.close()
