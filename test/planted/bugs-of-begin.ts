@@ -195,7 +195,10 @@ export const bugsOfBegin: readonly PlantedBug[] = [
       },
     ],
     caughtBy: [
-      { file: 'test/ledger/lane.test.ts', title: 'while the item waits to be sent again says that it was sent' },
+      {
+        file: 'test/ledger/lane-deadlines.test.ts',
+        title: 'while the item waits to be sent again says that it was sent',
+      },
       { file: 'test/ledger/unanswered.test.ts', title: 'its answer lost) is voided when its deadline passes' },
     ],
   },

@@ -3,7 +3,6 @@ import { storedFunction } from './statements.ts'
 
 const BEGIN = 'server/src/calls/fast-begin.ts'
 const END = 'server/src/calls/fast-end.ts'
-const SAME = { file: 'test/ledger/fast-path.test.ts', title: 'every answer and every row is the same' }
 const LOCKS = 'test/ledger/fast-path-locks.test.ts'
 const EDGES = 'test/ledger/fast-path-edges.test.ts'
 const PATH = 'server/src/calls/fast-path.ts'
@@ -27,7 +26,7 @@ export const bugsOfFastPath: readonly PlantedBug[] = [
     promise: 'A refusal leaves no hold, slot or charge behind.',
     author: 'insider',
     edits: [{ file: BEGIN, find: 'when fit.credentials < locked.accounts', replace: 'when fit.credentials < 0' }],
-    caughtBy: [SAME, { file: LOCKS, title: 'begins nothing and changes nothing where the last requests' }],
+    caughtBy: [{ file: LOCKS, title: 'begins nothing and changes nothing where the last requests' }],
   },
   {
     id: 'fit-into-a-raised-period',
@@ -139,7 +138,7 @@ export const bugsOfFastPath: readonly PlantedBug[] = [
     promise: 'A refusal is never followed by the hold of an earlier sending that arrives late.',
     author: 'blind',
     edits: [{ file: LANE, find: 'own.enqueue({ ...entry })', replace: 'own.enqueue({ ...entry, unanswered: false })' }],
-    caughtBy: [{ file: 'test/ledger/lane.test.ts', title: 'but of what was lost before' }],
+    caughtBy: [{ file: 'test/ledger/lane-locks.test.ts', title: 'but of what was lost before' }],
   },
   {
     id: 'one-refusal-judges-both-groups',

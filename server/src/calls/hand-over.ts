@@ -2,10 +2,10 @@ import { type Clock, within } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { HandOver } from './call.ts'
-import { encodeArray } from './columns.ts'
 import { Unanswered } from './money-query.ts'
 import type { OpenCalls } from './open-calls.ts'
 import { type Query, Row, type Statement } from './query.ts'
+import { unsettle } from './unsettle.ts'
 
 type Parts = {
   readonly query: Query
@@ -43,7 +43,7 @@ export function createHandOver(parts: Parts) {
       isDone = outcome === 'done'
       if (isDone) return
       log.error('a task runs at its upstream and can not be looked after', { ...found, reason: outcome })
-      if (outcome !== 'ended') await untilAnswered(unsettling(id))
+      if (outcome !== 'ended') await untilAnswered(unsettle([id], ownerId))
     })
     if (!inTime) log.error('a task runs at its upstream, which could not be written down yet', found)
     return isDone
@@ -51,15 +51,7 @@ export function createHandOver(parts: Parts) {
 
   async function leaveUnsettled(id: Id): Promise<void> {
     log.error('a task may run at its upstream, and nobody knows: it is unsettled', { request_id: id })
-    await letGo(id, () => untilAnswered(unsettling(id)))
-  }
-
-  function unsettling(id: Id): Statement {
-    return {
-      name: 'mark_unsettled',
-      text: 'select id from mark_unsettled(ids => $1, of => $2)',
-      values: [encodeArray('uuid[]', [id]), ownerId],
-    }
+    await letGo(id, () => untilAnswered(unsettle([id], ownerId)))
   }
 
   /** Waits until a call is no longer ours, but no longer than an end may take; the rest is done without its caller. */

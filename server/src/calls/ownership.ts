@@ -2,8 +2,8 @@ import { type Clock, systemClock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Calls } from './calls.ts'
-import { encodeArray } from './columns.ts'
 import { type Query, Row } from './query.ts'
+import { unsettle } from './unsettle.ts'
 
 /**
  * The lease by which PostgreSQL knows that this process lives and runs the calls that it began. With every renewal it
@@ -69,11 +69,7 @@ export function createOwnership(parts: Parts): Ownership {
     const lost = [...unknown].filter((id) => unknownBefore.has(id))
     unknownBefore = unknown
     if (lost.length === 0) return
-    await query({
-      name: 'mark_unsettled',
-      text: 'select id from mark_unsettled(ids => $1, of => $2)',
-      values: [encodeArray('uuid[]', lost), ownerId],
-    })
+    await query(unsettle(lost, ownerId))
     for (const id of lost) log.error('a call was lost in this process and is unsettled', { request_id: id })
   }
 
