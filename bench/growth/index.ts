@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import type pg from 'pg'
 import { type Benchmark, type Metric, median, metric } from '../bench.ts'
 import type { LoadReport } from '../load/load.ts'
@@ -53,6 +54,9 @@ export const run: Benchmark = async (progress, { reduced, rounds }) => {
       await warmUp(stage, sizes)
       note('accounts', count, await measure(stage, sizes, 1, CONNECTIONS))
     }
+    const secretsFile = regularsOf(stage, sizes)
+    await warmUp(stage, sizes, secretsFile)
+    note('regulars', accounts, await measure(stage, sizes, 1, CONNECTIONS, secretsFile))
     let stored = 0
     for (const count of sizes.charges) {
       await addCharges(stage.bulk, count - stored, progress)
@@ -72,13 +76,14 @@ async function measure(
   { rounds, measureMs }: Sizes,
   processes: number,
   connections: number,
+  secretsFile = stage.secretsFile,
 ): Promise<Point> {
   const points: Point[] = []
   for (let at = 0; at < rounds; at += 1) {
     const share = Math.ceil(connections / processes)
     const reports = await Promise.all(
       Array.from({ length: processes }, (_, gateway) =>
-        stage.send('ours', { connections: share, gateway, warmUpMs: 500, measureMs }),
+        stage.send('ours', { connections: share, gateway, secretsFile, warmUpMs: 500, measureMs }),
       ),
     )
     points.push(pointOf(reports))
@@ -108,10 +113,17 @@ async function addCharges(pool: pg.Pool, count: number, progress: (line: string)
  * What was loaded is vacuumed and written out now, and not beside the calls, whose cost it is not. So each size is measured right after a checkpoint, when calls are dearest: the first change
  * of each page is logged with all of the page. It is no cost of a call either that a process looks up whom it has not seen, or that its code is cold after minutes without calls.
  */
-async function warmUp(stage: Stage, { warmUpMs }: Sizes): Promise<void> {
+async function warmUp(stage: Stage, { warmUpMs }: Sizes, secretsFile = stage.secretsFile): Promise<void> {
   await stage.bulk.query('vacuum (analyze)')
   await stage.bulk.query('checkpoint')
-  await stage.send('ours', { connections: CONNECTIONS, warmUpMs: 0, measureMs: warmUpMs })
+  await stage.send('ours', { connections: CONNECTIONS, secretsFile, warmUpMs: 0, measureMs: warmUpMs })
+}
+
+/** As many callers as at first: all of them have called by the end of a warm-up, so that what is left of the cost is that of the accounts that are stored. */
+function regularsOf({ secretsFile }: Stage, { accounts: [count] }: Sizes): string {
+  const regulars = `${secretsFile}-regulars`
+  writeFileSync(regulars, readFileSync(secretsFile, 'utf8').split('\n').slice(0, count).join('\n'))
+  return regulars
 }
 
 /** How much dearer a call is at the largest size than at the smallest. */

@@ -21,16 +21,21 @@ export async function readBalance(pool: pg.Pool, accountId: Id): Promise<Balance
 const budgetRow = z.object({ period: z.enum(PERIODS), amount, spent: amount, held: amount })
 export type BudgetState = z.output<typeof budgetRow>
 
-/** One that follows a budget has the amount that the budget has now. */
-const BUDGET_SELECT = `select a.id, a.period, coalesce(b.amount, least(p.amount, a.amount)) as amount,
+/**
+ * What stands in the period that is running, of each id. One that follows a budget has the amount that the budget has now.
+ * Each period is looked up by itself: of a join, PostgreSQL reads the periods of everybody.
+ */
+const READ_BUDGETS = `select a.id, a.period, coalesce(b.amount, least(p.amount, a.amount)) as amount,
   coalesce(p.charged + p.held, 0)::bigint as spent, coalesce(p.held, 0)::bigint as held
-  from allowances a left join budgets b on b.id = a.follows left join allowance_periods p
-    on p.allowance_id = a.id and p.starts_at = period_start(a.period, clock_timestamp())`
+  from allowances a left join budgets b on b.id = a.follows left join lateral (
+    select amount, charged, held from allowance_periods
+    where allowance_id = a.id and starts_at = period_start(a.period, clock_timestamp()) limit 1
+  ) p on true
+  where a.id = any ($1::uuid[])`
 
 /** An allowance in the period that is running. */
 export async function readBudget(pool: pg.Pool, allowanceId: Id): Promise<BudgetState | undefined> {
-  const { rows } = await pool.query(`${BUDGET_SELECT} where a.id = $1`, [allowanceId])
-  return rows[0] && budgetRow.parse(rows[0])
+  return (await readBudgets(pool, [allowanceId])).get(allowanceId)
 }
 
 /** One that was lowered below what was spent has nothing left. */
@@ -42,7 +47,7 @@ const budgetRows = z.array(budgetRow.extend({ id: z.string() }))
 
 /** Several at once, by their ids. */
 export async function readBudgets(pool: pg.Pool, ids: readonly Id[]): Promise<ReadonlyMap<Id, BudgetState>> {
-  const { rows } = await pool.query(`${BUDGET_SELECT} where a.id = any($1::uuid[])`, [ids])
+  const { rows } = await pool.query(READ_BUDGETS, [ids])
   return new Map(budgetRows.parse(rows).map(({ id, ...state }) => [id, state]))
 }
 
@@ -63,9 +68,11 @@ export async function readPeriods(pool: pg.Pool, ids: readonly Id[]): Promise<Re
   const { rows } = await pool.query(
     `select a.id, a.period, a.amount, p.charged + p.held as spent, p.held, p.starts_at
      from allowances a cross join clock_timestamp() now cross join period_start(a.period, now) running
-     join allowance_periods p on p.allowance_id = a.id and (p.starts_at = running
-       or (p.starts_at = period_start(a.period, running - interval '1 second') and now < running + interval '1 day'))
-     where a.id = any($1::uuid[]) order by p.starts_at`,
+     cross join lateral (
+       select charged, held, starts_at from allowance_periods where allowance_id = a.id and (starts_at = running
+         or (starts_at = period_start(a.period, running - interval '1 second') and now < running + interval '1 day')) limit 2
+     ) p
+     where a.id = any ($1::uuid[]) order by p.starts_at`,
     [ids],
   )
   return Map.groupBy(periodRows.parse(rows), ({ id }) => id)
