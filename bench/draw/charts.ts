@@ -104,7 +104,8 @@ function barChart(title: string, bars: readonly Bar[]): string {
 const PANELS = [
   ['processes', 'gateway processes'],
   ['in_flight', 'calls in flight'],
-  ['accounts', 'accounts'],
+  ['regulars', 'stored accounts, of which 1,000 call'],
+  ['accounts', 'accounts that call, most for the first time'],
   ['charges', 'stored charges'],
 ] as const
 const PANEL = { width: 370, height: 230, left: 46, right: 24, top: 40, bottom: 34 }
@@ -120,7 +121,7 @@ function growthChart(metrics: readonly Metric[]): string {
     rectangle(520, 12, 12, 12, COLOURS.postgres),
     text(538, 22, 'PostgreSQL'),
   ]
-  return document(2 * PANEL.width, 34 + 2 * PANEL.height, title, [
+  return document(2 * PANEL.width, 34 + Math.ceil(PANELS.length / 2) * PANEL.height, title, [
     text(12, 24, title, { size: 15, weight: 600 }),
     ...key,
     ...parts,

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync } from 'node:fs'
 import type pg from 'pg'
 import { type Benchmark, type Metric, median, metric } from '../bench.ts'
 import type { LoadReport } from '../load/load.ts'
@@ -30,7 +30,10 @@ const MOST_PROCESSES = 3
 
 type Point = { readonly gateway: number; readonly postgres: number }
 
-/** How the cost of a call grows with processes, calls in flight, accounts and stored charges: each by itself, in this order. */
+/**
+ * How the cost of a call grows: with processes, calls in flight, accounts that are stored and of which always the same call, accounts that
+ * all call, and stored charges. Each by itself, in this order.
+ */
 export const run: Benchmark = async (progress, { reduced, rounds }) => {
   const sizes = { ...(reduced ? REDUCED : FULL), ...(rounds && { rounds }) }
   const stage = await startStage({ callers: sizes.accounts[0] ?? 1, processes: MOST_PROCESSES })
@@ -47,22 +50,22 @@ export const run: Benchmark = async (progress, { reduced, rounds }) => {
     }
     for (const count of sizes.processes) note('processes', count, await measure(stage, sizes, count, CONNECTIONS))
     for (const count of sizes.inFlight) note('in_flight', count, await measure(stage, sizes, 1, count))
+    const regulars = keepRegulars(stage)
     let accounts = sizes.accounts[0] ?? 1
     for (const count of sizes.accounts) {
       await stage.addCallers(count - accounts)
       accounts = count
+      await warmUp(stage, sizes, regulars)
+      note('regulars', count, await measure(stage, sizes, 1, CONNECTIONS, regulars))
       await warmUp(stage, sizes)
       note('accounts', count, await measure(stage, sizes, 1, CONNECTIONS))
     }
-    const secretsFile = regularsOf(stage, sizes)
-    await warmUp(stage, sizes, secretsFile)
-    note('regulars', accounts, await measure(stage, sizes, 1, CONNECTIONS, secretsFile))
     let stored = 0
     for (const count of sizes.charges) {
       await addCharges(stage.bulk, count - stored, progress)
       stored = count
-      await warmUp(stage, sizes)
-      note('charges', count, await measure(stage, sizes, 1, CONNECTIONS))
+      await warmUp(stage, sizes, regulars)
+      note('charges', count, await measure(stage, sizes, 1, CONNECTIONS, regulars))
     }
     return [...metrics, ...bends(metrics, sizes)]
   } finally {
@@ -119,17 +122,17 @@ async function warmUp(stage: Stage, { warmUpMs }: Sizes, secretsFile = stage.sec
   await stage.send('ours', { connections: CONNECTIONS, secretsFile, warmUpMs: 0, measureMs: warmUpMs })
 }
 
-/** As many callers as at first: all of them have called by the end of a warm-up, so that what is left of the cost is that of the accounts that are stored. */
-function regularsOf({ secretsFile }: Stage, { accounts: [count] }: Sizes): string {
+/** The callers that there are at first: they have all called by the end of a warm-up, so that no first call is among those that are measured. */
+function keepRegulars({ secretsFile }: Stage): string {
   const regulars = `${secretsFile}-regulars`
-  writeFileSync(regulars, readFileSync(secretsFile, 'utf8').split('\n').slice(0, count).join('\n'))
+  copyFileSync(secretsFile, regulars)
   return regulars
 }
 
 /** How much dearer a call is at the largest size than at the smallest. */
 function bends(metrics: readonly Metric[], { processes, inFlight, accounts, charges }: Sizes): Metric[] {
   const figure = (name: string) => metrics.find((one) => one.name === name)?.value ?? Number.NaN
-  const sizes = { processes, in_flight: inFlight, accounts, charges }
+  const sizes = { processes, in_flight: inFlight, regulars: accounts, accounts, charges }
   return Object.entries(sizes).flatMap(([what, all]) =>
     (['gateway', 'postgres'] as const).map((whose) =>
       metric(

@@ -30,6 +30,12 @@ const { rows } = await pool.query<{ id: Id }>(
   [accountId, KEYS, PORTION],
 )
 const budgets = rows.map(({ id }) => id)
+await pool.query(
+  `insert into kept_periods (allowance_id, starts_at, amount, charged, held)
+   select a.id, period_start('month', now() - n * interval '32 days'), 1000, 5, 0
+   from (select id from allowances limit $1) a cross join generate_series(1, 12) n`,
+  [PORTION],
+)
 await pool.query('analyze')
 
 /** Every statement that is sent by way of it. */
@@ -53,6 +59,13 @@ const READS = {
   'the periods of a portion': async (through: pg.Pool) => [...(await readPeriods(through, budgets)).values()].flat(),
 } as const
 
+/** By what the two places of periods are looked up, and by what of them. */
+const CONDITIONS = {
+  credentials_of_budget: /budget_id = a\.id/,
+  allowance_periods_pkey: /allowance_id = a\.id.*starts_at = /,
+}
+const TABLES = new Set(['credentials', 'kept_periods'])
+
 describe(`of ${KEYS} keys that have called, each with a budget of its own`, () => {
   for (const [name, read] of Object.entries(READS))
     it(`${name} is found by an index, without reading those of everybody`, async () => {
@@ -64,9 +77,15 @@ describe(`of ${KEYS} keys that have called, each with a budget of its own`, () =
       for (const { text, values } of sent) {
         const plan = await pool.query(`explain (format json) ${text}`, values)
         const nodes = nodesOf(Object(plan.rows[0])['QUERY PLAN'][0].Plan)
-        const whole = nodes.filter((one) => one['Node Type'] === 'Seq Scan' && one['Relation Name'] === 'credentials')
-        assert.deepEqual(whole, [])
-        assert.ok(nodes.some((one) => one['Index Name'] === 'credentials_of_budget'))
+        for (const [index, condition] of Object.entries(CONDITIONS)) {
+          const scans = nodes.filter((one) => one['Index Name'] === index)
+          assert.ok(scans.length > 0, `by ${index}: ${JSON.stringify(nodes)}`)
+          for (const scan of scans) assert.match(String(scan['Index Cond']), condition)
+        }
+        assert.deepEqual(
+          nodes.filter((one) => one['Node Type'] === 'Seq Scan' && TABLES.has(String(one['Relation Name']))),
+          [],
+        )
       }
     })
 })

@@ -5,7 +5,7 @@ import type { HandOver } from './call.ts'
 import { Unanswered } from './money-query.ts'
 import type { OpenCalls } from './open-calls.ts'
 import { type Query, Row, type Statement } from './query.ts'
-import { unsettle } from './unsettle.ts'
+import { unsettleStatement } from './unsettle.ts'
 
 type Parts = {
   readonly query: Query
@@ -43,7 +43,7 @@ export function createHandOver(parts: Parts) {
       isDone = outcome === 'done'
       if (isDone) return
       log.error('a task runs at its upstream and can not be looked after', { ...found, reason: outcome })
-      if (outcome !== 'ended') await untilAnswered(unsettle([id], ownerId))
+      if (outcome !== 'ended') await untilAnswered(unsettleStatement([id], ownerId))
     })
     if (!inTime) log.error('a task runs at its upstream, which could not be written down yet', found)
     return isDone
@@ -51,7 +51,7 @@ export function createHandOver(parts: Parts) {
 
   async function leaveUnsettled(id: Id): Promise<void> {
     log.error('a task may run at its upstream, and nobody knows: it is unsettled', { request_id: id })
-    await letGo(id, () => untilAnswered(unsettle([id], ownerId)))
+    await letGo(id, () => untilAnswered(unsettleStatement([id], ownerId)))
   }
 
   /** Waits until a call is no longer ours, but no longer than an end may take; the rest is done without its caller. */

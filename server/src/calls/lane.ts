@@ -29,7 +29,7 @@ type Parts<Item, Result> = {
   readonly queueLimit: number
   /**
    * Runs a batch, and gives up by itself when PostgreSQL does not answer: a hung connection must not hold the lane. All items of
-   * an account are in one statement of it, so that they fail together and stay in order.
+   * a credential are answered by one statement of it, so that they fail together and stay in order.
    */
   readonly execute: (items: readonly Item[]) => Promise<readonly (Result | Error | Failed)[]>
   /** Whether the outcome of a failed statement is unknown, or it was certainly not carried out and may work later. */

@@ -3,7 +3,7 @@ import type { Id } from '../kernel/ids.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Calls } from './calls.ts'
 import { type Query, Row } from './query.ts'
-import { unsettle } from './unsettle.ts'
+import { unsettleStatement } from './unsettle.ts'
 
 /**
  * The lease by which PostgreSQL knows that this process lives and runs the calls that it began. With every renewal it
@@ -69,7 +69,7 @@ export function createOwnership(parts: Parts): Ownership {
     const lost = [...unknown].filter((id) => unknownBefore.has(id))
     unknownBefore = unknown
     if (lost.length === 0) return
-    await query(unsettle(lost, ownerId))
+    await query(unsettleStatement(lost, ownerId))
     for (const id of lost) log.error('a call was lost in this process and is unsettled', { request_id: id })
   }
 

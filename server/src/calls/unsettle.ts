@@ -3,7 +3,7 @@ import { encodeArray } from './columns.ts'
 import type { Statement } from './query.ts'
 
 /** Marks those of these calls as unsettled that are open and this process's own: nobody knows what became of them. */
-export function unsettle(ids: readonly Id[], ownerId: Id): Statement {
+export function unsettleStatement(ids: readonly Id[], ownerId: Id): Statement {
   return {
     name: 'mark_unsettled',
     text: 'select id from mark_unsettled(ids => $1, of => $2)',

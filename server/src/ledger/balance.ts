@@ -23,13 +23,13 @@ export type BudgetState = z.output<typeof budgetRow>
 
 /**
  * What stands in the period that is running, of each id. One that follows a budget has the amount that the budget has now.
- * Each period is looked up by itself: of a join, PostgreSQL reads the periods of everybody.
+ * There is one row of a period at most: the limit keeps PostgreSQL from making it a join, for which it reads the periods of everybody.
  */
 const READ_BUDGETS = `select a.id, a.period, coalesce(b.amount, least(p.amount, a.amount)) as amount,
   coalesce(p.charged + p.held, 0)::bigint as spent, coalesce(p.held, 0)::bigint as held
-  from allowances a left join budgets b on b.id = a.follows left join lateral (
-    select amount, charged, held from allowance_periods
-    where allowance_id = a.id and starts_at = period_start(a.period, clock_timestamp()) limit 1
+  from allowances a cross join period_start(a.period, clock_timestamp()) running left join budgets b on b.id = a.follows
+  left join lateral (
+    select amount, charged, held from allowance_periods where allowance_id = a.id and starts_at = running limit 1
   ) p on true
   where a.id = any ($1::uuid[])`
 
@@ -69,8 +69,9 @@ export async function readPeriods(pool: pg.Pool, ids: readonly Id[]): Promise<Re
     `select a.id, a.period, a.amount, p.charged + p.held as spent, p.held, p.starts_at
      from allowances a cross join clock_timestamp() now cross join period_start(a.period, now) running
      cross join lateral (
-       select charged, held, starts_at from allowance_periods where allowance_id = a.id and (starts_at = running
-         or (starts_at = period_start(a.period, running - interval '1 second') and now < running + interval '1 day')) limit 2
+       select charged, held, starts_at from allowance_periods where allowance_id = a.id and starts_at = any (array[running,
+         case when now < running + interval '1 day' then period_start(a.period, running - interval '1 second') end])
+       order by starts_at desc limit 2
      ) p
      where a.id = any ($1::uuid[]) order by p.starts_at`,
     [ids],

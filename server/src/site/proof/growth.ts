@@ -2,7 +2,8 @@ import { type Html, html } from '../../kernel/html.ts'
 import type { Proof } from './read-proofs.ts'
 
 const SERIES = [
-  ['accounts', 'Accounts'],
+  ['regulars', 'Accounts kept, of which 1,000 call'],
+  ['accounts', 'Accounts that call, most for the first time'],
   ['charges', 'Charges kept'],
   ['in_flight', 'Calls at once'],
   ['processes', 'Processes'],
