@@ -105,7 +105,7 @@ const PANELS = [
   ['processes', 'gateway processes'],
   ['in_flight', 'calls in flight'],
   ['regulars', 'stored accounts, of which 1,000 call'],
-  ['accounts', 'accounts that call, most for the first time'],
+  ['accounts', 'accounts, all of which call'],
   ['charges', 'stored charges'],
 ] as const
 const PANEL = { width: 370, height: 230, left: 46, right: 24, top: 40, bottom: 34 }
