@@ -106,6 +106,7 @@ export class History {
     closeSync(this.#descriptor)
   }
 
+  /** Once the cluster has stopped: until then, its processes write their logs there. */
   remove(): void {
     rmSync(this.folder, { recursive: true, force: true })
   }

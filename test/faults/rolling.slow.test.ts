@@ -58,9 +58,9 @@ describe('rolling restarts under load, through a load balancer that repeats noth
       const shown = { requests: history.operations.length, failed: 0, lost_charges: 0, ...figures }
       test.diagnostic(JSON.stringify(shown))
       recordProof('rolling-restarts', 'through HAProxy without retries', shown)
-      history.remove()
     } finally {
       await cluster.stop()
     }
+    history.remove()
   })
 })

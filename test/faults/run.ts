@@ -51,6 +51,7 @@ export async function runFaults({
   const since = () => `${((performance.now() - startedAtMs) / 1_000).toFixed(1)} s`
   const history = new History(String(seed))
   const cluster = await startCluster({ folder: history.folder, seed })
+  let result: RunResult
   try {
     log(`${since()}: the cluster is up`)
     const hasDisk = cluster.postgres.disk !== undefined
@@ -79,12 +80,13 @@ export async function runFaults({
       Object.values(invariants).every((verdict) => verdict === 'ok') && Object.values(faults).every((hits) => hits > 0)
     history.note('result', { ok, faults, invariants })
     history.close()
-    if (ok && !keep) history.remove()
     const figures = figuresOf(evidence)
-    return { ok, seed, seconds, faults, invariants, figures, history: ok ? undefined : history.folder }
+    result = { ok, seed, seconds, faults, invariants, figures, history: ok ? undefined : history.folder }
   } finally {
     await cluster.stop()
   }
+  if (result.ok && !keep) history.remove()
+  return result
 }
 
 /** In less, or with some faults alone, there may be no fault that meets a stream. */

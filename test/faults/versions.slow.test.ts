@@ -176,10 +176,10 @@ describe('two versions side by side, across a migration that expands the schema'
       }
       test.diagnostic(JSON.stringify(shown))
       recordProof('versions', 'old and new side by side, through HAProxy without retries', shown)
-      history.remove()
     } finally {
       await cluster.stop()
       next.remove()
     }
+    history.remove()
   })
 })
