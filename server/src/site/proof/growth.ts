@@ -3,7 +3,7 @@ import type { Proof } from './read-proofs.ts'
 
 const SERIES = [
   ['regulars', 'Accounts kept, of which 1,000 call'],
-  ['accounts', 'Accounts that call, most for the first time'],
+  ['accounts', 'Accounts, all of which call'],
   ['charges', 'Charges kept'],
   ['in_flight', 'Calls at once'],
   ['processes', 'Processes'],
