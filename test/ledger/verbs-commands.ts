@@ -208,4 +208,5 @@ export const RARE: readonly (readonly Command[])[] = [
     ...[{ do: 'forgive', which: 0 } as const, { do: 'forgive', which: 0 } as const],
     ...[reversal(50, true), win(false), win(true), win(false)],
   ],
+  [grant(30, 30), hold(10), { do: 'pass', seconds: 61 }, end(5)],
 ]
