@@ -6,6 +6,8 @@ import type { pg } from './world.ts'
 /** Looks at an account over connections of its own, over and over while others write it. */
 export type Watcher = {
   readonly look: (accountId: Id) => void
+  /** Looks at nothing meanwhile: a look at everything and a truncate of the same tables can deadlock. */
+  readonly aside: (work: () => Promise<void>) => Promise<void>
   readonly stop: () => Promise<Watched>
 }
 
@@ -24,6 +26,7 @@ const EVERYTHING_EVERY = 150
 export function watch(pool: pg.Pool): Watcher {
   let accountId: Id | undefined
   let stopped = false
+  let looking = Promise.resolve()
   let [looks, looksAtEverything, inDebt, lapsed] = [0, 0, 0, 0]
   const states = new Set<string>()
   const broken: string[] = []
@@ -52,7 +55,8 @@ export function watch(pool: pg.Pool): Watcher {
     while (!stopped) {
       // Nearly as often as the row changes, and no more: whoever looks takes from the same processor.
       await new Promise((resolve) => setTimeout(resolve, 3))
-      if (accountId !== undefined) await look(accountId)
+      if (accountId !== undefined) looking = look(accountId)
+      await looking
     }
   }
 
@@ -60,6 +64,11 @@ export function watch(pool: pg.Pool): Watcher {
   return {
     look: (id) => {
       accountId = id
+    },
+    async aside(work) {
+      accountId = undefined
+      await looking
+      await work()
     },
     async stop() {
       stopped = true
