@@ -19,7 +19,7 @@ const CALLS_AT_ONCE = [3, 8] as const
 const LIMITS = [3_000, 10_000, 60_000] as const
 const OUTPUT_MOST = 64_000
 /** By the first call of the first mix, or by all. */
-const SURE = ['admitted', 'given_back', 'used_beyond_the_reserve', 'left_beyond_the_limit'] as const
+const SURE = ['admitted', 'given_back', 'used_beyond_the_reserve'] as const
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url, { processes: PROCESSES })
