@@ -18,8 +18,10 @@ const CALLS_AT_ONCE = [3, 8] as const
 /** Tokens a minute. */
 const LIMITS = [3_000, 10_000, 60_000] as const
 const OUTPUT_MOST = 64_000
+/** Of the call that the first mix begins with. */
+const ATTEMPTS = 5
 /** By the first call of the first mix, or by all. */
-const SURE = ['admitted', 'given_back', 'used_beyond_the_reserve'] as const
+const SURE = ['admitted', 'given_back', 'used_beyond_the_reserve', 'left_beyond_the_limit'] as const
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url, { processes: PROCESSES })
@@ -103,7 +105,12 @@ async function runMix(n: number, counts: Counts): Promise<void> {
       send(gateways[random.between(0, PROCESSES - 1)]?.url ?? '', customer, call, asked),
     )
   }
-  if (n === 0) await send(gateways[0]?.url ?? '', customer, beyond(tokensPerMinute), asked)
+  if (n === 0) {
+    // A machine that is busy with others may have a call fail, and only one that is answered is sure to use so much.
+    while (asked.at(-1)?.status !== 200 && asked.length < ATTEMPTS)
+      await send(gateways[0]?.url ?? '', customer, beyond(tokensPerMinute), asked)
+    assert.equal(asked.at(-1)?.status, 200, asked.map(({ text }) => text).join('\n'))
+  }
   const turns = random.chance(0.3)
   const first = go(turns ? [LONG] : [])
   await Promise.race(first)
@@ -172,7 +179,7 @@ describe('LIMIT-1 LIMIT-4 LIMIT-5 tokens a minute over three processes', () => {
       for (let n = next++; n < MIXES; n = next++) await runMix(n, counts)
     })
     await Promise.all(runners)
-    for (const what of SURE) assert.ok(counts[what] > 0, `nothing was ever ${what}`)
+    for (const what of SURE) assert.ok(counts[what] > 0, `nothing was ever ${what}: ${JSON.stringify(counts)}`)
     for (const [what, times] of Object.entries(counts)) sometimes(times > 0, `some are ${what}`)
     const { rows } = await pool.query<{ read: number }>(
       'select count(*)::float8 as read from charges where cache_read_tokens > 0',
