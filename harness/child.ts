@@ -96,19 +96,30 @@ export function startChild(command: string, args: readonly string[], options: Op
   }
 }
 
-function collectOutput(child: ChildProcess, onLine: ((line: string) => void) | undefined): () => string {
+/** The last part of what was written. */
+export function keptOutput(): { readonly add: (text: string) => void; readonly text: () => string } {
   let kept = ''
+  return {
+    add(text) {
+      kept = (kept + text).slice(-OUTPUT_LIMIT)
+    },
+    text: () => kept,
+  }
+}
+
+function collectOutput(child: ChildProcess, onLine: ((line: string) => void) | undefined): () => string {
+  const kept = keptOutput()
   for (const stream of [child.stdout, child.stderr]) {
     let rest = ''
     stream?.setEncoding('utf8').on('data', (text: string) => {
-      kept = (kept + text).slice(-OUTPUT_LIMIT)
+      kept.add(text)
       if (!onLine) return
       const lines = (rest + text).split('\n')
       rest = lines.pop() ?? ''
       for (const line of lines) onLine(line)
     })
   }
-  return () => kept
+  return kept.text
 }
 
 function trySignal(pid: number, signal: NodeJS.Signals): void {

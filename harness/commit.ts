@@ -12,9 +12,16 @@ export function commitHere(): string | undefined {
   return git('rev-parse', 'HEAD')?.trim()
 }
 
-/** The files that differ from those of a commit; none where that commit is not here. */
+/** The files that differ from those of a commit, new ones included; none where that commit is not here. */
 export function changedSince(commit: string): ReadonlySet<string> {
-  return new Set(git('diff', '--name-only', commit)?.trim().split('\n'))
+  const differing = git('diff', '--name-only', '--no-renames', '-z', commit)
+  const unknown = git('ls-files', '--others', '--exclude-standard', '-z')
+  return new Set(`${differing ?? ''}${unknown ?? ''}`.split('\0').filter((file) => file !== ''))
+}
+
+/** Whether the files are those of the commit that is checked out. */
+export function isCommitted(): boolean {
+  return git('status', '--porcelain') === ''
 }
 
 /** The commit of a release that docs/releases/ knows, of a tag, or of what else git calls one; undefined where that commit is not here. */

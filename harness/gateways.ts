@@ -1,9 +1,11 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
+import type { Addresses } from './app-here.ts'
 import { type Child, startChild } from './child.ts'
+import { isShared, needsProcess } from './lane.ts'
 import { ROOT } from './root.ts'
 
-/** One of our own processes, with where it listens. */
+/** A gateway, with where it listens: in a process of its own, or in this one where many test files share it. */
 export type Gateway = Child & {
   readonly url: string
   readonly adminUrl: string
@@ -23,8 +25,6 @@ type Options = {
   readonly program?: string
   readonly onLine?: (line: string) => void
 }
-
-type Addresses = Readonly<Record<'gateway' | 'site' | 'agent' | 'admin', string>>
 
 /** That only a hang meets: many start at once where tests run beside each other. */
 const READY_DEADLINE_MS = 120_000
@@ -62,8 +62,22 @@ export function startGateways(count: number, options: Options): Promise<Gateway[
 }
 
 export async function startGateway(options: Options): Promise<Gateway> {
-  const { databaseUrl, env = {}, built = isBuilt, onLine } = options
-  const program = path.join(ROOT, options.program ?? (built ? BUILT : SOURCE))
+  const { child, addresses } = await (isShared ? startHere(options) : startProcess(options))
+  const { gateway: url, admin: adminUrl, site: siteUrl, agent: agentUrl } = addresses
+  return { ...child, url, adminUrl, siteUrl, agentUrl, restart: () => startGateway(options) }
+}
+
+type Started = { readonly child: Child; readonly addresses: Addresses }
+
+/** Loaded here alone: whoever starts processes need not load the server. */
+async function startHere({ databaseUrl, env = {}, built, program, onLine }: Options): Promise<Started> {
+  if (program !== undefined || built !== undefined) needsProcess('a program other than the server')
+  const { startAppHere } = await import('./app-here.ts')
+  return startAppHere({ ...process.env, ...gatewayEnvironment(databaseUrl), ...env }, onLine)
+}
+
+async function startProcess({ databaseUrl, env = {}, built = isBuilt, onLine, ...other }: Options): Promise<Started> {
+  const program = path.join(ROOT, other.program ?? (built ? BUILT : SOURCE))
   let announce: (addresses: Addresses) => void = () => {}
   const ready = new Promise<Addresses>((resolve) => {
     announce = resolve
@@ -84,6 +98,5 @@ export async function startGateway(options: Options): Promise<Gateway> {
     await child.kill()
     throw new Error(`the gateway did not become ready:\n${child.output()}`)
   }
-  const { gateway: url, admin: adminUrl, site: siteUrl, agent: agentUrl } = addresses
-  return { ...child, url, adminUrl, siteUrl, agentUrl, restart: () => startGateway(options) }
+  return { child, addresses }
 }

@@ -4,6 +4,8 @@ import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { seedOfCommit } from './commit-seed.ts'
 import { longestFirst } from './durations.ts'
+import { createFileQueue } from './file-queue.ts'
+import { laneOf, SHARED_PROCESS } from './lane.ts'
 import { ROOT } from './root.ts'
 import { startTestPostgres } from './test-postgres.ts'
 
@@ -19,22 +21,21 @@ export type Result = {
 type Options = {
   readonly files: readonly string[]
   readonly quiet?: boolean
-  /** Full counts take minutes and want the machine for themselves. */
-  readonly oneByOne?: boolean
+  /** Every file in a process of its own, whatever its lane. */
+  readonly isolated?: boolean
   /** Told how long each file took. */
   readonly onDuration?: (file: string, durationMs: number) => void
 }
 
 const TEST_FILE = /\.test\.ts$/
-/** Tests that would disturb others run last, one at a time. */
-const ALONE = /\.alone\.test\.ts$/
 /** More files than cores: most of them wait for something most of the time. */
 const TOGETHER = 4
 const FOLDERS = ['server/src', 'sandbox/src', 'client/src', 'console/src', 'harness', 'scripts', 'bench', 'test']
 /** Each of some hundreds of processes would strip and compile the same files again. `npm ci` empties it. */
 const COMPILE_CACHE = path.join(ROOT, 'node_modules/.cache/compile')
 /** A test that hangs must not hang the run; a proof at full counts takes its time. */
-const TEST_TIMEOUT_MS = { proof: 90 * 60_000, otherwise: 10 * 60_000 }
+const TEST_TIMEOUT_MS = 10 * 60_000
+const RUN_TIMEOUT_MS = 90 * 60_000
 
 export function findTests(within: readonly string[] = FOLDERS): string[] {
   return within.flatMap((place) => {
@@ -50,23 +51,41 @@ export function findTests(within: readonly string[] = FOLDERS): string[] {
   })
 }
 
-/** Runs test files, each in a process of its own, on a PostgreSQL that belongs to this run. */
-export async function runTests({ files, oneByOne = false, ...options }: Options): Promise<Result[]> {
+/** Runs test files, each in the lane of its name, on a PostgreSQL that belongs to this run. */
+export async function runTests({ files, isolated = false, ...options }: Options): Promise<Result[]> {
   chooseSeed(options.quiet === true)
   // A proof measures what starts without one.
   if (!isFullProof()) process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE
   const postgres = await startTestPostgres()
+  const shared = longestFirst(files.filter((file) => laneOf(file) === 'shared'))
+  const own = longestFirst(files.filter((file) => laneOf(file) !== 'shared'))
+  const queue = createFileQueue(shared)
+  process.env.HARNESS_QUEUE = queue.folder
   try {
-    if (oneByOne) return await runBatch(files.toSorted(), 1, options)
-    const alone = files.filter((file) => ALONE.test(file))
-    const together = files.filter((file) => !alone.includes(file))
-    return [
-      ...(await runBatch(longestFirst(together), TOGETHER, options)),
-      ...(await runBatch(longestFirst(alone), 1, options)),
-    ]
+    // Full counts take minutes and want the machine for themselves.
+    if (isFullProof()) return await runBatch(files.toSorted(), 1, options)
+    if (isolated) return await runBatch(longestFirst(files), TOGETHER, options)
+    const processes = shared.map(() => SHARED_PROCESS)
+    // Half of the places for either; whoever has nothing left makes room.
+    const batch = [...processes.slice(0, TOGETHER / 2), ...own, ...processes.slice(TOGETHER / 2, TOGETHER)]
+    const results = await runBatch(batch, TOGETHER, options)
+    return [...results, ...unfinished(shared, results)]
   } finally {
+    queue.remove()
     await postgres.remove()
   }
+}
+
+/** A shared process that ends too early takes files with it that nobody would miss. */
+function unfinished(files: readonly string[], results: readonly Result[]): Result[] {
+  const finished = new Set(results.map(({ file }) => file))
+  return files
+    .map((file) => path.relative(ROOT, file))
+    .filter((file) => !finished.has(file))
+    .map((file) => {
+      console.error(`${file} has no result: the process that ran it, or should have, has ended`)
+      return { titles: ['the file runs to its end'], outcome: 'failed', file, durationMs: 0 }
+    })
 }
 
 /** Once for all test processes; each process of a proof makes its own. */
@@ -82,37 +101,52 @@ function chooseSeed(quiet: boolean): void {
 async function runBatch(
   files: readonly string[],
   concurrency: number,
-  { quiet = false, onDuration }: Pick<Options, 'quiet' | 'onDuration'>,
+  { quiet = false, onDuration }: RunOptions,
 ): Promise<Result[]> {
   if (files.length === 0) return []
   const results: Result[] = []
   const titles: string[] = []
+  let isInShared = false
   const stream = run({
     files: [...files],
     concurrency,
-    timeout: isFullProof() ? TEST_TIMEOUT_MS.proof : TEST_TIMEOUT_MS.otherwise,
-    execArgv: ['--import', path.join(import.meta.dirname, 'exit-after-tests.ts')],
+    // Of a process; a shared one takes as long as its files.
+    timeout: RUN_TIMEOUT_MS,
+    execArgv: [
+      ...['--import', path.join(import.meta.dirname, 'exit-after-tests.ts')],
+      `--test-timeout=${isFullProof() ? RUN_TIMEOUT_MS : TEST_TIMEOUT_MS}`,
+    ],
   })
   const note = (outcome: Outcome) => (event: TestEvent) => {
-    if (event.details.type === 'suite' && !failedItself(event)) return
+    const { name, nesting, details, file: definedIn = '' } = event
+    // In a shared process, a test around the tests of a file.
+    const isFile = definedIn === SHARED_PROCESS
+    if (isFile) onDuration?.(path.join(ROOT, name), details.duration_ms)
+    if ((isFile || details.type === 'suite') && !(outcome === 'failed' && failedItself(event))) return
+    const above = titles.slice(0, nesting)
     results.push({
-      titles: [...titles.slice(0, event.nesting), event.name],
+      titles: [...(isInShared ? above.slice(1) : above), name],
       outcome: event.skip !== undefined || event.todo !== undefined ? 'skipped' : outcome,
-      file: path.relative(ROOT, event.file ?? ''),
-      durationMs: event.details.duration_ms,
+      file: isFile ? name : path.relative(ROOT, definedIn),
+      durationMs: details.duration_ms,
     })
   }
   // Starts and ends are reported in the order of the source, so the titles above a test are those that started last.
-  stream.on('test:start', ({ name, nesting }) => titles.splice(nesting, titles.length, name))
+  stream.on('test:start', ({ name, nesting, file }) => {
+    titles.splice(nesting, titles.length, name)
+    if (nesting === 0) isInShared = file === SHARED_PROCESS
+  })
   stream.on('test:pass', note('passed'))
   stream.on('test:fail', note('failed'))
   stream.on('test:summary', ({ file, duration_ms }) => {
-    if (file !== undefined) onDuration?.(file, duration_ms)
+    if (file !== undefined && file !== SHARED_PROCESS) onDuration?.(file, duration_ms)
   })
   const report = quiet ? stream : stream.compose(spec)
   for await (const text of report) if (!quiet) process.stdout.write(String(text))
   return results
 }
+
+type RunOptions = Pick<Options, 'quiet' | 'onDuration'>
 
 type TestEvent = {
   readonly name: string

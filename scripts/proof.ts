@@ -23,7 +23,7 @@ async function prove(): Promise<void> {
     /(harness|\.)\/(proof|figures)\.ts'/.test(readFileSync(file, 'utf8')),
   )
   console.log(`Proving, at full counts:\n${files.map((file) => `  ${path.relative(ROOT, file)}`).join('\n')}\n`)
-  const results = await runTests({ files, oneByOne: true })
+  const results = await runTests({ files })
   console.log(`\n${tally(results)}; figures are in docs/proof/`)
   process.exitCode = isGreen(results) ? 0 : 1
 }

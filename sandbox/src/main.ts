@@ -1,14 +1,9 @@
-import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import type { MailReceiver } from './mail/receive.ts'
-import { readReplays } from './replay.ts'
-import { createSandbox } from './sandbox.ts'
+import { startSimulation } from './simulation.ts'
 
 /**
  * `node sandbox/src/main.ts [--port N] [--smtp-port N] [--seed N] [--video-tasks FILE] [--replay FOLDER]…`: prints its
- * address as one JSON line when it listens. It receives mail where a port for that is given, which can be 0 for any. The file has what `GET /control/video/kept` gave before an earlier life ended; each
- * folder has recordings, which are served under `/replay/<its name>`.
+ * address as one JSON line when it listens. It receives mail where a port for that is given, which can be 0 for any.
  */
 const { values } = parseArgs({
   options: {
@@ -22,21 +17,14 @@ const { values } = parseArgs({
 const seed = Number(values.seed)
 if (!Number.isSafeInteger(seed)) throw new Error('--seed takes a whole number')
 
-const file = values['video-tasks']
-const videoTasks = file === undefined ? [] : JSON.parse(readFileSync(file, 'utf8'))
-const { server, mailbox, close } = createSandbox({ seed, videoTasks, replays: readReplays(values.replay) })
-server.listen(Number(values.port), '127.0.0.1')
-await once(server, 'listening')
-const mail = values['smtp-port'] === undefined ? undefined : await startMail(Number(values['smtp-port']))
-const address = server.address()
-if (address !== null && typeof address === 'object')
-  console.log(JSON.stringify({ url: `http://127.0.0.1:${address.port}`, ...(mail && { smtp_url: mail.url }) }))
+const { 'smtp-port': smtpPort, 'video-tasks': videoTasks, replay } = values
+const { url, smtpUrl, close } = await startSimulation({
+  seed,
+  port: Number(values.port),
+  smtpPort: smtpPort === undefined ? undefined : Number(smtpPort),
+  videoTasks,
+  replay,
+})
+console.log(JSON.stringify({ url, ...(smtpUrl !== undefined && { smtp_url: smtpUrl }) }))
 
-for (const signal of ['SIGTERM', 'SIGINT'] as const)
-  process.once(signal, () => void Promise.all([close(), mail?.close()]))
-
-/** Only who wants mail waits for what reads it. */
-async function startMail(port: number): Promise<MailReceiver> {
-  const { receiveMail } = await import('./mail/receive.ts')
-  return receiveMail(mailbox, port)
-}
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void close())

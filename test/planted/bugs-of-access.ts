@@ -2,7 +2,7 @@ import type { PlantedBug } from './planted-bug.ts'
 
 const KEYS = 'server/src/identity/keys.ts'
 const KEY_SOURCE = 'server/src/identity/key-source.ts'
-const NOWHERE = 'test/identity/secrets-nowhere.test.ts'
+const NOWHERE = 'test/identity/secrets-nowhere.process.test.ts'
 
 /** What would let somebody in who is not, keep somebody in who is out, or write down a secret. */
 export const bugsOfAccess: readonly PlantedBug[] = [
@@ -23,7 +23,7 @@ export const bugsOfAccess: readonly PlantedBug[] = [
         replace: 'key?.isRevoked === false',
       },
     ],
-    caughtBy: [{ file: 'test/identity/strangers.test.ts', title: 'only the whole right key gets in' }],
+    caughtBy: [{ file: 'test/identity/strangers.process.test.ts', title: 'only the whole right key gets in' }],
   },
   {
     id: 'wrong-secret-refused-from-memory',
@@ -58,7 +58,7 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     ],
     caughtBy: [
       {
-        file: 'test/identity/key-terms.slow.test.ts',
+        file: 'test/identity/key-terms.night.test.ts',
         title: 'of its requests a minute holds in every process soon',
       },
     ],
@@ -100,7 +100,7 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     ],
     caughtBy: [
       {
-        file: 'test/house/wrong-installations.test.ts',
+        file: 'test/house/wrong-installations.process.test.ts',
         title: 'that is not the one of what is stored, or is missing',
       },
     ],

@@ -50,7 +50,7 @@ for (const client of MCP_CLIENTS) {
     it(
       'MCP-4 AUTH-7 signs in, pays, is refused with a link, raised, approved once, and refused when the mandate has ended',
       {
-        skip: installed ? false : 'it needs the program itself: npm run proof -- test/mandates/agents.slow.test.ts',
+        skip: installed ? false : 'it needs the program itself: npm run proof -- test/mandates/agents.night.test.ts',
       },
       () => withinMandate(client),
     )

@@ -30,18 +30,18 @@ type Elsewhere = { readonly paper: string; readonly languages: readonly string[]
 
 const RUN_ELSEWHERE: readonly Elsewhere[] = [
   // From an empty PostgreSQL, with processes of its own.
-  { paper: 'docs/operating.md', languages: ['sh'], test: 'test/house/operating.slow.test.ts' },
+  { paper: 'docs/operating.md', languages: ['sh'], test: 'test/house/operating.night.test.ts' },
   // By what reads our settings.
   { paper: 'docs/operating.md', languages: ['yaml'], test: 'test/documents/settings.test.ts' },
   { paper: 'docs/configuration.md', languages: ['yaml'], test: 'test/documents/settings.test.ts' },
   // With the package as npm installs it.
-  { paper: 'client/README.md', languages: ['ts'], test: 'test/client/package.slow.test.ts' },
+  { paper: 'client/README.md', languages: ['ts'], test: 'test/client/package.night.test.ts' },
   // By what each agent reads of its file.
   { paper: 'docs/agents.md', languages: ['json', 'toml'], test: 'test/mcp/snippets.test.ts' },
 ]
 
 const INSTALLS = 'installs the packages that the tests themselves run on; .ci/run begins with it'
-const NEW = 'changes the checkout; test/house/new-operation.slow.test.ts does it in a copy'
+const NEW = 'changes the checkout; test/house/new-operation.night.test.ts does it in a copy'
 const FAULTS = 'takes minutes; test/faults/ runs the same at reduced counts'
 const AGENT =
   "needs an agent's program; test/agents/ sends what it sends, test/mcp/snippets.test.ts reads its address and header"
@@ -50,9 +50,9 @@ const AGENT =
 const NOT_RUN: Readonly<Record<string, string>> = {
   'npm ci': INSTALLS,
   'scripts/with-node npm ci': INSTALLS,
-  'npm ci && npm run dev': `${INSTALLS}; test/house/dev.slow.test.ts runs npm run dev`,
+  'npm ci && npm run dev': `${INSTALLS}; test/house/dev.night.test.ts runs npm run dev`,
   'scripts/with-node npm ci && npm run dev': INSTALLS,
-  'npm install @farebox/client': 'asks npm for it; test/client/package.slow.test.ts installs the package from a file',
+  'npm install @farebox/client': 'asks npm for it; test/client/package.night.test.ts installs the package from a file',
   'npm run new -- operation weather_forecast --summary "The weather of the days to come at a place" --price 0.004 --category traffic --parameter place --upstream weather':
     NEW,
   'npm test -- test/acceptance/operations/weather-forecast.test.ts': NEW,
@@ -62,17 +62,17 @@ const NOT_RUN: Readonly<Record<string, string>> = {
     'writes into the checkout; npm run check compares what they write',
   'HARNESS_SEED=1429604371 npm test -- server/src/kernel/money.test.ts':
     'runs tests inside a test; test/planted/catch.ts gives tests a seed in this way',
-  'npm run bench -- overhead': 'takes minutes; test/house/bench.alone.test.ts runs it reduced',
-  'npm run bench -- compare 0.1.0': 'takes minutes; test/house/bench.alone.test.ts runs it reduced',
+  'npm run bench -- overhead': 'takes minutes; test/house/bench.night.test.ts runs it reduced',
+  'npm run bench -- compare 0.1.0': 'takes minutes; test/house/bench.night.test.ts runs it reduced',
   'npm run faults -- --seed 7 --seconds 60': FAULTS,
   'npm run faults -- --seed 7 --seconds 60 --json': FAULTS,
   "npm run faults -- --seconds 30 --only 'kill gateway' --only 'cut database' --keep": FAULTS,
   'npm run proof -- test/faults': FAULTS,
-  'npm run proof -- test/planted/faults.slow.test.ts': FAULTS,
+  'npm run proof -- test/planted/faults.night.test.ts': FAULTS,
   'node sandbox/src/main.ts --port 8701 --smtp-port 8704 --seed 1':
     'goes on until it is stopped; harness/sandbox.ts starts it for every test',
   'node sandbox/src/main.ts --replay ./recordings/a-vendor':
-    'goes on until it is stopped; test/house/probe-command.test.ts replays recordings',
+    'goes on until it is stopped; test/house/probe-command.process.test.ts replays recordings',
   claude: AGENT,
   'claude mcp add --transport http farebox <mcp_url>': AGENT,
   'claude mcp add --transport http farebox <mcp_url> --header "Authorization: Bearer <key>"': AGENT,
@@ -133,7 +133,7 @@ describe('the blocks of the papers', () => {
           blocks.some((block) => block.paper === paper && block.language === language),
           `${paper}: ${language}`,
         )
-      const text = test === 'test/client/package.slow.test.ts' ? read('test/client/installed.ts') : read(test)
+      const text = test === 'test/client/package.night.test.ts' ? read('test/client/installed.ts') : read(test)
       assert.ok(
         text.includes(`blocksIn('${paper}'`),
         `${test} does not read the blocks of ${paper} as they are read here`,

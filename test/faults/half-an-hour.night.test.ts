@@ -8,7 +8,7 @@ const SECONDS = 1_800
 
 describe('the cluster under half an hour of faults', () => {
   it('keeps every promise, and every fault of the plan hits something', {
-    skip: !isFullProof && 'only as a proof: faults.slow.test.ts is the same for less long',
+    skip: !isFullProof && 'only as a proof: faults.night.test.ts is the same for less long',
   }, async (test) => {
     requireHeld(PROOF, await runAndRecord(test, PROOF, { seed: SEED, seconds: SECONDS }))
   })

@@ -73,7 +73,7 @@ for (const client of MCP_CLIENTS) {
       it(
         'is let in by a person, keeps its tokens, lists the tools, searches and renews its token, until that is taken back',
         {
-          skip: installed ? false : 'it needs the program itself: npm run proof -- test/agents/mcp.slow.test.ts',
+          skip: installed ? false : 'it needs the program itself: npm run proof -- test/agents/mcp.night.test.ts',
         },
         () => letIn(client, registration),
       )
