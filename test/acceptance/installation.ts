@@ -79,21 +79,23 @@ type Wanted = {
   readonly money?: bigint
   /** A live key has live money, and asks live upstreams. */
   readonly key?: Partial<NewKey>
+  /** Of the key itself, because nothing lowers a tier; without it a limit that no test meets. */
   readonly requestsPerMinute?: number
 }
 
 /** Somebody with test money and limits that a test does not meet. */
 export async function makeCustomer(
   pool: pg.Pool,
-  { money = 10_000_000_000n, key = {}, requestsPerMinute = 1_000_000 }: Wanted = {},
+  { money = 10_000_000_000n, key = {}, requestsPerMinute }: Wanted = {},
 ): Promise<Customer> {
   const workspace = await createWorkspace({ pool, ids }, ACTOR, { name: 'Customer' })
   const { id: workspaceId } = workspace
   const accountId = key.mode === 'live' ? workspace.liveAccountId : workspace.testAccountId
-  const limits = { requestsPerMinute, tokensPerMinute: 1_000_000_000, concurrency: 1_000 }
+  const limits = { requestsPerMinute: 1_000_000, tokensPerMinute: 1_000_000_000, concurrency: 1_000 }
   await grantTier({ pool, ids }, ACTOR, workspaceId, { tier: 'enterprise', limits })
   if (money > 0n) await creditAccount(pool, { entryId: ids.next(), accountId, kind: 'payment', amount: nanos(money) })
-  return { workspaceId, accountId, ...(await makeKey(pool, workspaceId, key)) }
+  const rates = requestsPerMinute === undefined ? key.rates : { ...key.rates, requestsPerMinute }
+  return { workspaceId, accountId, ...(await makeKey(pool, workspaceId, { ...key, ...(rates && { rates }) })) }
 }
 
 /** One more key of somebody. */

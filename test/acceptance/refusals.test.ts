@@ -6,7 +6,6 @@ import { Random } from '../../sandbox/src/random.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { FAILURES_PER_SECOND } from '../../server/src/identity/failures-by-address.ts'
 import { revokeKey } from '../../server/src/identity/keys.ts'
-import { grantTier } from '../../server/src/identity/workspaces.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { createNetworks } from '../../server/src/kernel/networks.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
@@ -60,9 +59,7 @@ const distant = await makeKey(pool, rich.workspaceId, { networks: createNetworks
 const revoked = await makeKey(pool, rich.workspaceId)
 await revokeKey({ pool, ids }, ACTOR, revoked.keyId)
 const spent = await makeCustomer(pool, { requestsPerMinute: 1 })
-const frugal = await makeCustomer(pool)
-const limits = { requestsPerMinute: 1_000_000, tokensPerMinute: 5, concurrency: 1_000 }
-await grantTier({ pool, ids }, ACTOR, frugal.workspaceId, { tier: 'enterprise', limits })
+const frugal = await makeCustomer(pool, { key: { rates: { tokensPerMinute: 5 } } })
 const indebted = await makeIndebted()
 
 /** Somebody who spent what a payment gave, and then lost the payment. */

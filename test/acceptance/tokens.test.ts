@@ -3,6 +3,7 @@ import { after, describe, it } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { until } from '../../harness/until.ts'
+import type { KeyRates } from '../../server/src/catalogue/key-rates.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
@@ -36,10 +37,15 @@ const BUDGET = { period: 'month', amount: nanos(5_000_000_000n) } as const
 const SETTLED_MS = 180_000
 
 /** Two customers alike: the one calls by a key, the other by an access token. */
-async function twins({ requestsPerMinute = 1_000_000 } = {}) {
-  const byKey = await makeCustomer(pool, { key: { budget: BUDGET }, requestsPerMinute })
-  const other = await makeCustomer(pool, { requestsPerMinute })
-  const granted = await makeGranted(pool, { workspaceId: other.workspaceId, mode: 'test', budget: BUDGET })
+async function twins(rates: Partial<KeyRates> = {}) {
+  const byKey = await makeCustomer(pool, { key: { budget: BUDGET, rates } })
+  const other = await makeCustomer(pool)
+  const granted = await makeGranted(pool, {
+    workspaceId: other.workspaceId,
+    mode: 'test',
+    budget: BUDGET,
+    terms: { rates },
+  })
   const byToken = { ...other, keyId: granted.id, secret: granted.token }
   return [byKey, byToken] as const
 }

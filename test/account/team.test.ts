@@ -277,6 +277,36 @@ describe('LIMIT-6 a quota increase', () => {
     assert.deepEqual(after.json.granted, { ...Object(limits), requests_per_minute: 2_000_000 })
   })
 
+  it('trap: an approval freezes nothing: a tier’s numbers give that tier, and payments go on moving it', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    const owner = team.of('owner')
+    const place = `/workspaces/${team.workspaceId}`
+    const told = async () => {
+      const { tier, limits } = (await ask(siteUrl, owner, place)).json
+      return { tier, ...Object(limits) }
+    }
+    const approve = async (body: object, ...more: string[]) => {
+      const made = await ask(siteUrl, owner, `${place}/quota-requests`, {
+        method: 'POST',
+        body: { ...wanted, ...body },
+      })
+      return said('quota', 'approve', String(made.json.id), '--note', 'Fine.', ...more)
+    }
+    const growth = { tier: 'growth', requests_per_minute: 3_000, tokens_per_minute: 3_000_000, concurrency: 50 }
+    await said('accounts', 'tier', team.workspaceId, 'earned')
+    await approve({ requests_per_minute: 3_000, tokens_per_minute: 3_000_000 })
+    assert.deepEqual(await told(), growth)
+
+    await said('accounts', 'tier', team.workspaceId, 'earned')
+    await approve({ requests_per_minute: 100, tokens_per_minute: 100_000 })
+    const little = { tier: 'enterprise', requests_per_minute: 100, tokens_per_minute: 100_000, concurrency: 5 }
+    assert.deepEqual(await told(), little)
+    assert.match(await approve({}, '--rpm', '9', '--tpm', '9'), /Each key has 100 requests per minute, 100000 tokens/)
+    assert.deepEqual(await told(), little)
+    await said('credit', team.workspaceId, '610')
+    assert.deepEqual(await told(), growth)
+  })
+
   it('can be refused with a note, or withdrawn, and changes no limit then', async () => {
     const team = await makeTeam(pool, ['owner'])
     const owner = team.of('owner')

@@ -62,7 +62,7 @@ const PEOPLE = {
     grows: 0.1,
   },
   /** Its keys may do little in a minute, and are asked for much at once. */
-  limited: { money: '100', keys: [{}, {}, {}], clients: 4, requestsPerMinute: 40, atOnce: 6, films: 0.1 },
+  limited: { money: '100', keys: [{}, {}], clients: 4, requestsPerMinute: 60, atOnce: 6, films: 0.1 },
   /** Its payments are taken back, and it owes. */
   refunded: { money: '0.2', keys: [{}], clients: 4 },
   /** Its keys are revoked and replaced. */

@@ -86,7 +86,7 @@ describe('farebox accounts', () => {
     const lines = (await said('accounts', 'show', workspaceId)).split('\n')
     assert.match(lines[0] ?? '', new RegExp(`^Account ${workspaceId}, A customer, since \\S+Z$`))
     assert.deepEqual(lines.slice(1), [
-      'Tier free, plan partner',
+      'Tier free, plan partner: each key has 60 requests per minute, 60000 tokens per minute, 5 concurrent calls',
       `Live money ${accountId}: 0.000000000 USD available, 0.000000000 charged so far`,
       `Test money ${testAccountId}: ${free} USD available, ${spent} charged so far`,
       'Own price: rerank 0.00000004 USD',

@@ -78,17 +78,20 @@ describe('farebox accounts and keys', () => {
     const { status, body } = await ask(gateway.url, secret, { hold: 1_000 })
     assert.deepEqual([status, body.tier, body.mode], [200, 'free', 'live'])
 
-    assert.equal(await said('accounts', 'tier', account, 'growth'), `Account ${account} is on the tier growth.\n`)
+    assert.equal(
+      await said('accounts', 'tier', account, 'growth'),
+      `Account ${account} is on the tier growth. Each key has 3000 requests per minute, 3000000 tokens per minute, 50 concurrent calls.\n`,
+    )
     await inTime(async () => (await ask(gateway.url, secret)).body.tier === 'growth')
-    const limits = ['--rpm', '7', '--tpm', '70', '--concurrency', '2']
+    const limits = ['--rpm', '70', '--tpm', '70', '--concurrency', '2']
     assert.equal(
       await said('accounts', 'tier', account, 'enterprise', ...limits),
-      `Account ${account} is on the tier enterprise.\n`,
+      `Account ${account} is on the tier enterprise. Each key has 70 requests per minute, 60000 tokens per minute, 5 concurrent calls.\n`,
     )
-    await inTime(async () => (await ask(gateway.url, secret)).headers.get('x-ratelimit-limit-requests') === '7')
+    await inTime(async () => (await ask(gateway.url, secret)).headers.get('x-ratelimit-limit-requests') === '70')
     assert.equal(
       await said('accounts', 'tier', account, 'earned'),
-      `Account ${account} is on the tier that its payments have earned.\n`,
+      `Account ${account} is on the tier free, which its payments have earned. Each key has 60 requests per minute, 60000 tokens per minute, 5 concurrent calls.\n`,
     )
     await inTime(async () => (await ask(gateway.url, secret)).body.tier === 'free')
   })

@@ -36,6 +36,7 @@ import {
   writing,
 } from './command.ts'
 import { keyLines } from './key-spend.ts'
+import { limitsLine } from './limits-line.ts'
 import { sealFor } from './rotate.ts'
 
 export function addAccountCommands(program: Command): void {
@@ -54,7 +55,7 @@ export function addAccountCommands(program: Command): void {
     .description('show a customer account: balance, tier, plan, own prices and keys')
     .action((account: string) => running((config) => show(config, account)))
   writing(accounts, 'tier <account>')
-    .description('set the tier of a customer above the one earned by payments')
+    .description('raise the limits of a customer above those earned by payments: each limit is the better of both')
     .argument('<tier>', 'growth, enterprise, or earned to return to the earned tier')
     .option('--rpm <requests>', 'requests per minute, required for enterprise')
     .option('--tpm <tokens>', 'tokens per minute, required for enterprise')
@@ -130,13 +131,13 @@ async function show(config: Config, text: string): Promise<void> {
 
 /** All of a customer account, a line for each thing. */
 export async function accountLines(pool: pg.Pool, id: string): Promise<readonly string[]> {
-  const { name, createdAt, tier, plan, liveAccountId, testAccountId } = await showWorkspace(pool, id)
+  const { name, createdAt, tier, limits, plan, liveAccountId, testAccountId } = await showWorkspace(pool, id)
   const money = [await moneyLine(pool, 'Live', liveAccountId), await moneyLine(pool, 'Test', testAccountId)]
   const prices = await listAccountPrices(pool, [liveAccountId, testAccountId])
   const keys = await keyLines(pool, await listKeys(pool, id))
   return [
     `Account ${id}, ${name}, since ${createdAt.toISOString()}`,
-    `Tier ${tier}, plan ${plan}`,
+    `Tier ${tier}, plan ${plan}: each key has ${limitsLine(limits)}`,
     ...money,
     ...prices.map(
       ({ accountId, what, price }) =>
@@ -162,11 +163,9 @@ async function setTier(config: Config, account: string, tier: string, options: T
   const grant = grantOf(tier, options)
   await withPools(config, async ({ rest: pool }) => {
     await grantTier({ pool, ids }, operator(), accountIdOf(account), grant).catch(unknown(`account ${account}`))
-    print(
-      tier === 'earned'
-        ? `Account ${account} is on the tier that its payments have earned.`
-        : `Account ${account} is on the tier ${tier}.`,
-    )
+    const inForce = await showWorkspace(pool, accountIdOf(account))
+    const how = tier === 'earned' ? ', which its payments have earned' : ''
+    print(`Account ${account} is on the tier ${inForce.tier}${how}. Each key has ${limitsLine(inForce.limits)}.`)
   })
 }
 

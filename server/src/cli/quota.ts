@@ -23,6 +23,7 @@ import {
   withPools,
   writing,
 } from './command.ts'
+import { limitsLine } from './limits-line.ts'
 import { sealFor } from './rotate.ts'
 
 export function addQuotaCommands(program: Command): void {
@@ -36,11 +37,11 @@ export function addQuotaCommands(program: Command): void {
     .description('show a quota request')
     .action((id: string) => running((config) => show(config, id)))
   writing(quota, 'approve <request>')
-    .description('approve a quota request: sets the limits of the account, and tells who asked by mail')
+    .description('approve a quota request: raises the limits of the account, lowers none, and tells who asked by mail')
     .requiredOption('--note <text>', 'what to tell them')
-    .option('--rpm <requests>', 'requests per minute (default: as requested, or as before if that is more)')
-    .option('--tpm <tokens>', 'tokens per minute (default: as requested, or as before if that is more)')
-    .option('--concurrency <calls>', 'concurrent calls (default: as before)')
+    .option('--rpm <requests>', 'requests per minute (default: as requested)')
+    .option('--tpm <tokens>', 'tokens per minute (default: as requested)')
+    .option('--concurrency <calls>', 'concurrent calls (default: those of the tier that has such requests and tokens)')
     .action((id: string, options: ApproveOptions) => running((config) => approve(config, id, options)))
   writing(quota, 'refuse <request>')
     .description('refuse a quota request, and tell who asked by mail')
@@ -92,10 +93,6 @@ async function show(config: Config, id: string): Promise<void> {
     ]
     for (const line of lines) print(plain(line))
   })
-}
-
-function limitsLine({ requestsPerMinute, tokensPerMinute, concurrency }: TierLimits): string {
-  return `${requestsPerMinute} requests per minute, ${tokensPerMinute} tokens per minute, ${concurrency} concurrent calls`
 }
 
 function approve(config: Config, id: string, { note, rpm, tpm, concurrency }: ApproveOptions): Promise<void> {

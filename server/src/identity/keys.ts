@@ -1,9 +1,8 @@
 import { z } from 'zod'
-import { KEYS_PER_TIER, tierOf } from '../catalogue/tiers.ts'
+import { KEYS_PER_TIER } from '../catalogue/tiers.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
-import { nanos } from '../kernel/money.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type By, difference, record } from '../storage/audit.ts'
 import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
@@ -21,6 +20,7 @@ import {
 } from './key-terms.ts'
 import { requireKnownPeriod } from './known-budgets.ts'
 import { deedTo, expiryFacts, lockKey, memberWith, noSuchThing, tell } from './locked-key.ts'
+import { TIER_COLUMNS, tierIn, tierRow } from './tier-of-workspace.ts'
 
 type Parts = { readonly pool: Transactions; readonly ids: Ids }
 
@@ -79,7 +79,7 @@ async function lockForNewKey(query: Query, workspaceId: Id, mode: Mode): Promise
   // For operators too: it would be revoked with the others, or be there after them.
   if ((await findClosure(new OpenTransaction(query), workspaceId)) !== null) throw new Fault('workspace_closing')
   const { rows } = await query(
-    `select w.shard, w.tier_granted, live.paid, own.id as account_id,
+    `select w.shard, ${TIER_COLUMNS}, live.paid, own.id as account_id,
        (select count(*)::integer from api_keys k join credentials c on c.id = k.id
         where k.workspace_id = w.id and c.account_id = own.id and k.revoked_at is null) as keys
      from workspaces w join accounts live on live.id = w.live_account_id
@@ -89,7 +89,7 @@ async function lockForNewKey(query: Query, workspaceId: Id, mode: Mode): Promise
   )
   if (rows[0] === undefined) throw noSuchThing('workspace', workspaceId)
   const row = newKeyRow.parse(rows[0])
-  const limit = KEYS_PER_TIER[tierOf(nanos(row.paid), row.tier_granted)]
+  const limit = KEYS_PER_TIER[tierIn(row).tier]
   if (row.keys >= limit) {
     const detail = `The workspace has ${row.keys} ${mode} keys; the limit of its tier is ${limit}. Revoke one, or move to a higher tier.`
     throw new Fault('quota_exceeded', { detail })
@@ -97,10 +97,8 @@ async function lockForNewKey(query: Query, workspaceId: Id, mode: Mode): Promise
   return { shard: row.shard, accountId: row.account_id }
 }
 
-const newKeyRow = z.object({
+const newKeyRow = tierRow.extend({
   shard: z.int(),
-  tier_granted: z.enum(['growth', 'enterprise']).nullable(),
-  paid: z.bigint(),
   account_id: z.string(),
   keys: z.int(),
 })

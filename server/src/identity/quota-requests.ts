@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { TierLimits } from '../catalogue/tiers.ts'
+import { betterOf, concurrencyFor, type TierLimits } from '../catalogue/tiers.ts'
 import { Fault } from '../kernel/fault.ts'
 import { type Id, type Ids, isId } from '../kernel/ids.ts'
 import { type By, type Deed, record } from '../storage/audit.ts'
@@ -7,7 +7,7 @@ import type { SendMail } from '../storage/mail.ts'
 import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
 import { requireFewToday } from './few-a-day.ts'
 import { plain } from './people/names.ts'
-import { loadWorkspace, tierIn } from './tier-of-workspace.ts'
+import { agreedIn, loadWorkspace, tierIn, type WorkspaceRecord } from './tier-of-workspace.ts'
 import { grantTierWithin } from './workspaces.ts'
 
 /** A workspace asks for higher limits, and an operator decides. Each is told of what the other did, in the transaction of it. */
@@ -164,7 +164,7 @@ export function withdrawQuotaRequest({ pool }: { readonly pool: Transactions }, 
 }
 
 export type QuotaDecision =
-  /** Limits that are left out are those that were asked for, or that the workspace has where those are higher. */
+  /** Limits that are left out are those that were asked for. One below what the workspace has changes nothing. */
   | { readonly isApproved: true; readonly note: string; readonly limits: Partial<TierLimits> }
   | { readonly isApproved: false; readonly note: string }
 
@@ -186,34 +186,36 @@ export function decideQuotaRequest(
   return inTransaction(pool, async (query) => {
     const on = new OpenTransaction(query)
     const asked = await findQuotaRequest(on, { id })
-    const limitsBefore = await limitsOf(on, asked.workspaceId)
-    const granted = decision.isApproved ? limitsFor(asked, limitsBefore, decision.limits) : null
+    const workspace = await lockedRecord(on, asked.workspaceId)
+    const limitsBefore = tierIn(workspace).limits
+    const agreed = decision.isApproved ? raised(agreedIn(workspace), asked, decision.limits) : null
     const state = decision.isApproved ? 'approved' : 'refused'
     // One row of the audit log tells both: the decision, and the limits that it changed.
     const changed =
-      granted === null
+      agreed === null
         ? undefined
-        : await grantTierWithin(query, asked.workspaceId, { tier: 'enterprise', limits: granted })
+        : await grantTierWithin(query, asked.workspaceId, { tier: 'enterprise', limits: agreed })
+    const granted = agreed && betterOf(limitsBefore, agreed)
     const decided = await end(query, by, id, { state, note: plain(decision.note), granted }, changed)
     if (sendMail !== null) await tellAsker(query, sendMail, decided, siteUrl)
     return { ...decided, limitsBefore }
   })
 }
 
-async function limitsOf(on: Transactions, workspaceId: Id): Promise<TierLimits> {
+async function lockedRecord(on: OpenTransaction, workspaceId: Id): Promise<WorkspaceRecord> {
+  await on.query('select from workspaces where id = $1 for no key update', [workspaceId])
   const workspace = await loadWorkspace(on, workspaceId)
   if (workspace === undefined) throw new Fault('resource_not_found')
-  return tierIn(workspace).limits
+  return workspace
 }
 
-/** Who asks for more of one never gets less of the other, unless the operator says so. */
-function limitsFor(asked: QuotaRequest, now: TierLimits, given: Partial<TierLimits>): TierLimits {
-  return {
-    requestsPerMinute: Math.max(asked.requestsPerMinute, now.requestsPerMinute),
-    tokensPerMinute: Math.max(asked.tokensPerMinute, now.tokensPerMinute),
-    concurrency: now.concurrency,
-    ...given,
-  }
+/** What is agreed from now on: an approval raises limits, and lowers none that was agreed before. */
+function raised(before: TierLimits | null, asked: QuotaRequest, given: Partial<TierLimits>): TierLimits {
+  const requestsPerMinute = given.requestsPerMinute ?? asked.requestsPerMinute
+  const tokensPerMinute = given.tokensPerMinute ?? asked.tokensPerMinute
+  const concurrency = given.concurrency ?? concurrencyFor({ requestsPerMinute, tokensPerMinute })
+  const agreed = { requestsPerMinute, tokensPerMinute, concurrency }
+  return before === null ? agreed : betterOf(before, agreed)
 }
 
 type Ended = Pick<QuotaRequest, 'state' | 'note' | 'granted'>

@@ -1,15 +1,15 @@
 import { randomInt } from 'node:crypto'
 import type pg from 'pg'
 import { z } from 'zod'
-import { type TierLimits, tierOf } from '../catalogue/tiers.ts'
+import type { TierLimits } from '../catalogue/tiers.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
-import { nanos } from '../kernel/money.ts'
 import { type Rational, rational } from '../kernel/rational.ts'
 import { type By, difference, record, SERVICE } from '../storage/audit.ts'
 import { inTransaction, type Query, type Transactions } from '../storage/transaction.ts'
 import { requireNotClosed } from './closures.ts'
 import { personWith } from './people/person-with.ts'
+import { TIER_COLUMNS, tierIn, tierRow } from './tier-of-workspace.ts'
 
 type Parts = { readonly pool: Transactions; readonly ids: Ids }
 
@@ -86,7 +86,7 @@ const namedRow = z.object({ name: z.string() })
 
 export type TierGrant =
   | { readonly tier: 'growth' }
-  /** By agreement, with limits of its own. */
+  /** By agreement: limits below what payments have earned change nothing. */
   | { readonly tier: 'enterprise'; readonly limits: TierLimits }
   /** Back to what the paid total earns. */
   | { readonly tier: 'earned' }
@@ -190,14 +190,12 @@ export async function findWorkspace(pool: pg.Pool, id: Id): Promise<Workspace> {
   return workspaceRow.parse(rows[0])
 }
 
-const listedRow = z
-  .object({
+const listedRow = tierRow
+  .extend({
     id: z.string(),
     name: z.string(),
     created_at: z.date(),
     plan: z.string(),
-    paid: z.bigint(),
-    tier_granted: z.enum(['growth', 'enterprise']).nullable(),
     keys: z.int(),
     live_free: z.bigint(),
     live_debt: z.bigint(),
@@ -211,7 +209,7 @@ const listedRow = z
     name: row.name,
     createdAt: row.created_at,
     plan: row.plan,
-    tier: tierOf(nanos(row.paid), row.tier_granted),
+    ...tierIn(row),
     /** Those that are not revoked. */
     keys: row.keys,
     live: { free: row.live_free, debt: row.live_debt },
@@ -222,7 +220,7 @@ const listedRow = z
 
 export type ListedWorkspace = z.output<typeof listedRow>
 
-const LISTED_SELECT = `select w.id, w.name, w.created_at, w.plan, w.tier_granted, live.paid, w.live_account_id, w.test_account_id,
+const LISTED_SELECT = `select w.id, w.name, w.created_at, w.plan, ${TIER_COLUMNS}, live.paid, w.live_account_id, w.test_account_id,
     (select count(*)::integer from api_keys k where k.workspace_id = w.id and k.revoked_at is null) as keys,
     live.credited + live.debt - live.charged - live.held as live_free, live.debt as live_debt,
     test.credited + test.debt - test.charged - test.held as test_free, test.debt as test_debt

@@ -4,10 +4,9 @@ import { after, describe, it } from 'node:test'
 import { startGateway } from '../../../harness/gateways.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../../harness/until.ts'
-import { grantTier } from '../../../server/src/identity/workspaces.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
 import { setPrice } from '../../../server/src/pricing/prices.ts'
-import { ACTOR, ask, errorOf, ids, makeCustomer, makeKey, startInstallation } from '../installation.ts'
+import { ask, errorOf, makeCustomer, makeKey, startInstallation } from '../installation.ts'
 import { recordOf, usageOf } from './kept.ts'
 
 const database = await freshDatabase()
@@ -94,9 +93,7 @@ describe('a search in depth', () => {
   })
 
   it('takes one of the places that its key has at once', async () => {
-    const { secret, workspaceId } = await reader()
-    const limits = { requestsPerMinute: 1_000, tokensPerMinute: 1_000, concurrency: 1 }
-    await grantTier({ pool, ids }, ACTOR, workspaceId, { tier: 'enterprise', limits })
+    const { secret } = await makeCustomer(pool, { key: { rates: { concurrency: 1 } } })
     const slow = search(secret, { query: 'sandbox:delay=4000' })
     await until(
       async () => (await pool.query("select from holds where operation = 'deep_research'")).rowCount === 1,
@@ -105,7 +102,7 @@ describe('a search in depth', () => {
     )
     const second = await search(secret, { query: 'a' })
     assert.deepEqual([second.status, errorOf(second).code], [429, 'rate_limit_exceeded'])
-    assert.match(String(errorOf(second).message), /tier reached: 1 of 1 calls running/)
+    assert.match(String(errorOf(second).message), /this key reached: 1 of 1 calls running/)
     assert.equal((await slow).status, 200)
     assert.equal((await search(secret, { query: 'a' })).status, 200)
   })

@@ -4,9 +4,8 @@ import { count, recordProof, seed, sometimes } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { hashOf, Random } from '../../../sandbox/src/random.ts'
-import { grantTier } from '../../../server/src/identity/workspaces.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
-import { ACTOR, type Customer, ids, makeCustomer, startInstallation } from '../installation.ts'
+import { type Customer, makeCustomer, startInstallation } from '../installation.ts'
 import { hear, limited, PROTOCOLS, type Question, question, streamed } from './streams.ts'
 import { type Asked, type Counts, judge } from './token-limits-judge.ts'
 import { stepsOf, watchRows } from './token-limits-seen.ts'
@@ -95,9 +94,8 @@ function beyond(tokensPerMinute: number): Call {
 async function runMix(n: number, counts: Counts): Promise<void> {
   const random = new Random(hashOf(seed, 'token limits', String(n)))
   const tokensPerMinute = random.pick(LIMITS)
-  const customer = await makeCustomer(pool)
-  const limits = { requestsPerMinute: 1_000, tokensPerMinute, concurrency: 1_000 }
-  await grantTier({ pool, ids }, ACTOR, customer.workspaceId, { tier: 'enterprise', limits })
+  const limits = { requestsPerMinute: 1_000, tokensPerMinute }
+  const customer = await makeCustomer(pool, { key: { rates: limits } })
   const asked: Asked[] = []
   const go = (more: readonly Call[] = []) => {
     const calls = Array.from({ length: random.between(...CALLS_AT_ONCE) }, () => makeCall(random, tokensPerMinute))

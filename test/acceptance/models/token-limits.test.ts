@@ -31,8 +31,8 @@ after(installation.stop)
 const LIMIT = TIERS.free.tokensPerMinute
 
 /** Somebody with money and the limits of a new account. */
-async function makeFree(): Promise<Customer> {
-  const customer = await makeCustomer(pool)
+async function makeFree(wanted: Parameters<typeof makeCustomer>[1] = {}): Promise<Customer> {
+  const customer = await makeCustomer(pool, wanted)
   await grantTier({ pool, ids }, ACTOR, customer.workspaceId, { tier: 'enterprise', limits: TIERS.free })
   return customer
 }
@@ -312,9 +312,7 @@ describe('LIMIT-1 a call that alone exceeds the limit', () => {
   })
 
   it('is refused for its requests once these are spent, and is told its price all the same where it asks for a quote', async () => {
-    const customer = await makeCustomer(pool)
-    const limits = { ...TIERS.free, requestsPerMinute: 2 }
-    await grantTier({ pool, ids }, ACTOR, customer.workspaceId, { tier: 'enterprise', limits })
+    const customer = await makeFree({ requestsPerMinute: 2 })
     const { path, body } = question('openai', 'sandbox/echo', '', limited('openai', 64_000))
     const quoted = await ask(url, customer.secret, path, { body, headers: { 'x-farebox-cost-mode': 'quote' } })
     assert.equal(quoted.status, 200)
