@@ -7,7 +7,46 @@ export interface Operations {
     input: { cik?: string; ticker?: string; [name: string]: QueryValue }
     answer: {
       snapshot: {
+        asset_turnover?: number | null
+        book_value_growth?: number | null
+        book_value_per_share?: number | null
+        cash_ratio?: number | null
+        current_ratio?: number | null
+        days_sales_outstanding?: number | null
+        debt_to_assets?: number | null
+        debt_to_equity?: number | null
+        earnings_growth?: number | null
+        earnings_per_share?: number | null
+        earnings_per_share_growth?: number | null
+        ebitda_growth?: number | null
+        enterprise_value?: number | null
+        enterprise_value_to_ebitda_ratio?: number | null
+        enterprise_value_to_revenue_ratio?: number | null
+        free_cash_flow_growth?: number | null
+        free_cash_flow_per_share?: number | null
+        free_cash_flow_yield?: number | null
+        gross_margin?: number | null
+        interest_coverage?: number | null
+        inventory_turnover?: number | null
+        market_cap?: number | null
+        net_margin?: number | null
+        operating_cash_flow_ratio?: number | null
+        operating_cycle?: number | null
+        operating_income_growth?: number | null
+        operating_margin?: number | null
+        payout_ratio?: number | null
+        peg_ratio?: number | null
+        price_to_book_ratio?: number | null
+        price_to_earnings_ratio?: number | null
+        price_to_sales_ratio?: number | null
+        quick_ratio?: number | null
+        receivables_turnover?: number | null
+        return_on_assets?: number | null
+        return_on_equity?: number | null
+        return_on_invested_capital?: number | null
+        revenue_growth?: number | null
         ticker: string
+        working_capital_turnover?: number | null
         [name: string]: unknown
       }
       [name: string]: unknown
@@ -133,8 +172,98 @@ export interface Operations {
       next_cursor: string
       status: string
       tweets: {
+        author?: {
+          automatedBy?: string | null
+          canDm?: boolean | null
+          coverPicture?: string | null
+          createdAt?: string | null
+          description?: string | null
+          favouritesCount?: number | null
+          followers?: number | null
+          following?: number | null
+          hasCustomTimelines?: boolean | null
+          id?: string | null
+          isAutomated?: boolean | null
+          isBlueVerified?: boolean | null
+          isTranslator?: boolean | null
+          location?: string | null
+          mediaCount?: number | null
+          message?: string | null
+          name?: string | null
+          pinnedTweetIds?: string[] | null
+          possiblySensitive?: boolean | null
+          profilePicture?: string | null
+          statusesCount?: number | null
+          type?: string | null
+          unavailable?: boolean | null
+          unavailableReason?: string | null
+          url?: string | null
+          userName?: string | null
+          verifiedType?: string | null
+          withheldInCountries?: string[] | null
+          [name: string]: unknown
+        } | null
+        bookmarkCount?: number | null
+        conversationId?: string | null
+        createdAt?: string | null
+        displayTextRange?: number[] | null
+        entities?: {
+          hashtags?:
+            | {
+                indices?: number[] | null
+                text?: string | null
+                [name: string]: unknown
+              }[]
+            | null
+          urls?:
+            | {
+                display_url?: string | null
+                expanded_url?: string | null
+                indices?: number[] | null
+                url?: string | null
+                [name: string]: unknown
+              }[]
+            | null
+          user_mentions?:
+            | {
+                id_str?: string | null
+                name?: string | null
+                screen_name?: string | null
+                [name: string]: unknown
+              }[]
+            | null
+          [name: string]: unknown
+        } | null
         id: string
+        inReplyToId?: string | null
+        inReplyToUserId?: string | null
+        inReplyToUsername?: string | null
+        isLimitedReply?: boolean | null
+        isReply?: boolean | null
+        lang?: string | null
+        likeCount?: number | null
+        quoteCount?: number | null
+        /** A text by the specification of this gateway. The provider sends a tweet record as an object, or null. */
+        quoted_tweet?:
+          | string
+          | {
+              [name: string]: unknown
+            }
+          | null
+        replyCount?: number | null
+        retweetCount?: number | null
+        /** A text by the specification of this gateway. The provider sends a tweet record as an object, or null. */
+        retweeted_tweet?:
+          | string
+          | {
+              [name: string]: unknown
+            }
+          | null
+        source?: string | null
         text: string
+        type?: string | null
+        url?: string | null
+        viewCount?: number | null
         [name: string]: unknown
       }[]
       [name: string]: unknown
@@ -179,6 +308,57 @@ export interface Operations {
   chat_completions: {
     input: ChatCompletionsRequest & { stream?: false | null }
     answer: {
+      choices?:
+        | {
+            finish_reason?: string | null
+            index?: number | null
+            message?: {
+              content?: string | unknown[] | null
+              reasoning_content?: string | null
+              refusal?: string | null
+              role?: string | null
+              tool_calls?:
+                | {
+                    function?: {
+                      arguments?: string | null
+                      name?: string | null
+                      [name: string]: unknown
+                    } | null
+                    id?: string | null
+                    type?: string | null
+                    [name: string]: unknown
+                  }[]
+                | null
+              [name: string]: unknown
+            } | null
+            [name: string]: unknown
+          }[]
+        | null
+      created?: number | null
+      id?: string | null
+      /** As it was asked for. */
+      model?: string
+      object?: string | null
+      service_tier?: string | null
+      usage?: {
+        completion_tokens?: number | null
+        completion_tokens_details?: {
+          audio_tokens?: number | null
+          reasoning_tokens?: number | null
+          [name: string]: unknown
+        } | null
+        /** What the call was charged, in decimal USD. Written by the gateway. */
+        cost_usd?: string
+        prompt_tokens?: number | null
+        prompt_tokens_details?: {
+          audio_tokens?: number | null
+          cache_write_tokens?: number | null
+          cached_tokens?: number | null
+          [name: string]: unknown
+        } | null
+        total_tokens?: number | null
+        [name: string]: unknown
+      } | null
       [name: string]: unknown
     }
   }
@@ -188,6 +368,23 @@ export interface Operations {
   embeddings: {
     input: EmbeddingsRequest
     answer: {
+      data?:
+        | {
+            embedding?: number[] | string
+            index?: number | null
+            [name: string]: unknown
+          }[]
+        | null
+      /** As it was asked for. */
+      model?: string
+      object?: string | null
+      usage?: {
+        /** What the call was charged, in decimal USD. Written by the gateway. */
+        cost_usd?: string
+        prompt_tokens?: number | null
+        total_tokens?: number | null
+        [name: string]: unknown
+      } | null
       [name: string]: unknown
     }
   }
@@ -195,6 +392,23 @@ export interface Operations {
   image_generations: {
     input: ImageGenerationsRequest
     answer: {
+      created?: number | null
+      data?:
+        | {
+            b64_json?: string | null
+            revised_prompt?: string | null
+            url?: string | null
+            [name: string]: unknown
+          }[]
+        | null
+      usage?: {
+        /** What the call was charged, in decimal USD. Written by the gateway. */
+        cost_usd?: string
+        input_tokens?: number | null
+        output_tokens?: number | null
+        total_tokens?: number | null
+        [name: string]: unknown
+      } | null
       [name: string]: unknown
     }
   }
@@ -202,14 +416,49 @@ export interface Operations {
   messages: {
     input: MessagesRequest & { stream?: false | null }
     answer: {
+      content?:
+        | {
+            id?: string | null
+            input?: unknown
+            name?: string | null
+            text?: string | null
+            thinking?: string | null
+            type?: string | null
+            [name: string]: unknown
+          }[]
+        | null
+      id?: string | null
+      /** As it was asked for. */
+      model?: string
+      role?: string | null
+      stop_reason?: string | null
+      stop_sequence?: string | null
+      type?: string | null
+      usage?: {
+        cache_creation?: {
+          ephemeral_1h_input_tokens?: number | null
+          ephemeral_5m_input_tokens?: number | null
+          [name: string]: unknown
+        } | null
+        cache_creation_input_tokens?: number | null
+        cache_read_input_tokens?: number | null
+        /** What the call was charged, in decimal USD. Written by the gateway. */
+        cost_usd?: string
+        input_tokens?: number | null
+        output_tokens?: number | null
+        server_tool_use?: {
+          web_fetch_requests?: number | null
+          web_search_requests?: number | null
+          [name: string]: unknown
+        } | null
+        service_tier?: string | null
+        [name: string]: unknown
+      } | null
       [name: string]: unknown
     }
   }
   /** Count the tokens that a conversation has for a model, in the Anthropic protocol. */
-  messages_count_tokens: {
-    input: MessagesCountTokensRequest & { stream?: false | null }
-    answer: MessagesCountTokensAnswer
-  }
+  messages_count_tokens: { input: MessagesCountTokensRequest; answer: MessagesCountTokensAnswer }
   /** Reorder documents by relevance to a query. */
   rerank: {
     input: RerankRequest
@@ -231,6 +480,53 @@ export interface Operations {
   responses: {
     input: ResponsesRequest & { stream?: false | null }
     answer: {
+      created_at?: number | null
+      id?: string | null
+      /** As it was asked for. */
+      model?: string
+      object?: string | null
+      output?:
+        | {
+            arguments?: string | null
+            content?:
+              | {
+                  text?: string | null
+                  type?: string | null
+                  [name: string]: unknown
+                }[]
+              | null
+            id?: string | null
+            name?: string | null
+            role?: string | null
+            summary?:
+              | {
+                  text?: string | null
+                  type?: string | null
+                  [name: string]: unknown
+                }[]
+              | null
+            type?: string | null
+            [name: string]: unknown
+          }[]
+        | null
+      service_tier?: string | null
+      status?: string | null
+      usage?: {
+        /** What the call was charged, in decimal USD. Written by the gateway. */
+        cost_usd?: string
+        input_tokens?: number | null
+        input_tokens_details?: {
+          cached_tokens?: number | null
+          [name: string]: unknown
+        } | null
+        output_tokens?: number | null
+        output_tokens_details?: {
+          reasoning_tokens?: number | null
+          [name: string]: unknown
+        } | null
+        total_tokens?: number | null
+        [name: string]: unknown
+      } | null
       [name: string]: unknown
     }
   }
@@ -238,6 +534,17 @@ export interface Operations {
   batch_embed_contents: {
     input: { model: string } & BatchEmbedContentsRequest
     answer: {
+      embeddings?: {
+        values?: number[]
+        [name: string]: unknown
+      }[]
+      usageMetadata?: {
+        /** What the call was charged, in decimal USD. Written by the gateway. */
+        cost_usd?: string
+        promptTokenCount?: number | null
+        totalTokenCount?: number | null
+        [name: string]: unknown
+      } | null
       [name: string]: unknown
     }
   }
@@ -250,6 +557,17 @@ export interface Operations {
   embed_content: {
     input: { model: string } & EmbedContentRequest
     answer: {
+      embedding?: {
+        values?: number[]
+        [name: string]: unknown
+      }
+      usageMetadata?: {
+        /** What the call was charged, in decimal USD. Written by the gateway. */
+        cost_usd?: string
+        promptTokenCount?: number | null
+        totalTokenCount?: number | null
+        [name: string]: unknown
+      } | null
       [name: string]: unknown
     }
   }
@@ -257,6 +575,71 @@ export interface Operations {
   generate_content: {
     input: { model: string } & GenerateContentRequest
     answer: {
+      candidates?:
+        | {
+            content?: {
+              parts?:
+                | {
+                    functionCall?: {
+                      args?: unknown
+                      name?: string | null
+                      [name: string]: unknown
+                    } | null
+                    inlineData?: {
+                      data?: string | null
+                      mimeType?: string | null
+                      [name: string]: unknown
+                    } | null
+                    text?: string | null
+                    thought?: boolean | null
+                    [name: string]: unknown
+                  }[]
+                | null
+              role?: string | null
+              [name: string]: unknown
+            } | null
+            finishReason?: string | null
+            index?: number | null
+            [name: string]: unknown
+          }[]
+        | null
+      modelVersion?: string | null
+      promptFeedback?: {
+        blockReason?: string | null
+        [name: string]: unknown
+      } | null
+      usageMetadata?: {
+        cacheTokensDetails?:
+          | {
+              modality?: string | null
+              tokenCount?: number | null
+              [name: string]: unknown
+            }[]
+          | null
+        cachedContentTokenCount?: number | null
+        candidatesTokenCount?: number | null
+        candidatesTokensDetails?:
+          | {
+              modality?: string | null
+              tokenCount?: number | null
+              [name: string]: unknown
+            }[]
+          | null
+        /** What the call was charged, in decimal USD. Written by the gateway. */
+        cost_usd?: string
+        promptTokenCount?: number | null
+        promptTokensDetails?:
+          | {
+              modality?: string | null
+              tokenCount?: number | null
+              [name: string]: unknown
+            }[]
+          | null
+        thoughtsTokenCount?: number | null
+        toolUsePromptTokenCount?: number | null
+        totalTokenCount?: number | null
+        [name: string]: unknown
+      } | null
       [name: string]: unknown
     }
   }
@@ -1074,6 +1457,8 @@ export type GenerateContentRequest = {
 }
 
 export type GenerateContentCountTokensAnswer = {
+  cachedContentTokenCount?: number | null
+  totalTokens?: number | null
   [name: string]: unknown
 }
 
@@ -1747,6 +2132,7 @@ export type MessagesToolsOfTypeTextEditor = {
 }
 
 export type MessagesCountTokensAnswer = {
+  input_tokens?: number | null
   [name: string]: unknown
 }
 

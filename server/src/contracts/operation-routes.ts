@@ -16,6 +16,7 @@ import { ANTHROPIC_RATE_HEADERS, RATE_HEADERS } from '../limits/headers.ts'
 import { quoteBody } from '../pricing/quote-body.ts'
 import { OUTPUT_LIMITS } from '../protocols/output-limits.ts'
 import { SPOKEN } from '../protocols/protocols.ts'
+import { REPLIES } from '../protocols/reply-schema.ts'
 import { requestSchemaOf } from '../protocols/request-schema.ts'
 import { PROVIDER_BODY } from './document.ts'
 import { parametersOf } from './query-parameters.ts'
@@ -189,14 +190,18 @@ function answerOf(operation: Operation, { headerNames, taskCreated }: Parts): Co
   const capped = isOfModels(operation)
     ? [headerNames.outputCap, headerNames.fittedLimit, headerNames.upstreamModel]
     : []
+  const own = isTask(operation) ? taskCreated : isSoldByUnit(operation) ? outputOf(operation) : replyOf(operation)
+  const frame = frameOf(operation)
   const held = mayStream(operation) ? [headerNames.hold] : []
-  const own = isTask(operation) ? taskCreated : isSoldByUnit(operation) ? outputOf(operation) : OF_PROTOCOL
   return {
-    description: operation.quotable ? 'The answer of the call, or a quote where one was asked for.' : 'The answer.',
+    description: [
+      operation.quotable ? 'The answer of the call, or a quote where one was asked for.' : 'The answer.',
+      ...(frame === undefined ? [] : [`The \`data\` of a frame of a stream has ${pathsIn(frame).join(', ')}.`]),
+    ].join(' '),
     headers: [...charged, ...capped, ...held, ...limited],
     content: {
       'application/json': operation.quotable ? eitherOf(own, QUOTE) : own,
-      ...(mayStream(operation) && { 'text/event-stream': STREAM }),
+      ...(frame !== undefined && { 'text/event-stream': { ...STREAM, 'x-frame': frame } }),
       // What a provider sends in another form is passed on in that.
       '*/*': {},
     },
@@ -212,18 +217,39 @@ function eitherOf(a: JsonSchema, b: JsonSchema): JsonSchema {
   return { anyOf: [first, second], $defs: { ...Object(ofA), ...Object(ofB) } }
 }
 
-/** Vendors describe their protocols themselves, and their SDKs know them. */
-const OF_PROTOCOL: JsonSchema = {
-  type: 'object',
-  description:
-    'An answer of the protocol, as the provider sent it, with the model as it was asked for and `cost_usd` in its usage.',
-  additionalProperties: true,
+/** Vendors describe the rest of their protocols themselves, and their SDKs know it. */
+const THE_REST = 'Its other members are the provider’s, and are passed on as they came.'
+
+function replyOf({ protocol }: ModelOperation): JsonSchema {
+  return {
+    ...schemaOf(REPLIES[protocol].whole),
+    description: `An answer of the protocol, with the members that the gateway reads, the model as it was asked for and \`cost_usd\` in its usage. ${THE_REST}`,
+  }
 }
 
-const STREAM: JsonSchema = { type: 'string', description: 'Frames of the protocol as server-sent events.' }
+const STREAM: JsonSchema = {
+  type: 'string',
+  description: 'Frames of the protocol as server-sent events. `x-frame` is what the `data` of each has.',
+}
+
+function frameOf(operation: Operation): JsonSchema | undefined {
+  const frame = isOfModels(operation) ? REPLIES[operation.protocol].frame : undefined
+  return frame && { ...schemaOf(frame), description: `The members that the gateway reads. ${THE_REST}` }
+}
 
 function mayStream(operation: Operation): boolean {
   return isOfModels(operation) && SPOKEN[operation.protocol].protocol.stream !== undefined
+}
+
+/** The members of a value and theirs, by their paths, such as `choices[].index`. */
+function pathsIn({ properties, items, anyOf }: JsonSchema, path = ''): readonly string[] {
+  if (properties !== undefined)
+    return Object.entries(Object(properties)).flatMap(([name, one]) =>
+      pathsIn(Object(one), path === '' ? name : `${path}.${name}`),
+    )
+  if (items !== undefined) return pathsIn(Object(items), `${path}[]`)
+  const inner = (Array.isArray(anyOf) ? anyOf : []).find((one) => one.properties ?? one.items)
+  return inner === undefined ? [`\`${path}\``] : pathsIn(inner, path)
 }
 
 function isOfModels(operation: Operation): operation is ModelOperation {

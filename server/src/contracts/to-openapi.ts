@@ -22,6 +22,8 @@ const KEPT: ReadonlySet<string> = new Set([
   ...['title', 'description', 'default', 'format', 'pattern', 'minLength', 'maxLength', 'minimum', 'maximum'],
   ...['minItems', 'maxItems', 'minProperties', 'maxProperties', 'uniqueItems', 'multipleOf', 'readOnly', 'deprecated'],
 ])
+/** A schema too: of what the events of a stream have. */
+const FRAME = 'x-frame'
 /** They say more about the names of an object than 3.0.3 can. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['propertyNames', '$id', '$comment', 'id', 'contentEncoding'])
 
@@ -29,7 +31,7 @@ function withoutUnknown(schema: JsonSchema, place: Place): JsonSchema {
   const { type, const: only, enum: values, exclusiveMinimum, exclusiveMaximum, ...others } = schema
   const own: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(others)) {
-    if (KEPT.has(name) || name.startsWith('x-')) own[name] = value
+    if (KEPT.has(name) || (name.startsWith('x-') && name !== FRAME)) own[name] = value
     else if (!LEFT_OUT.has(name)) own[name] = nested(name, value, place)
   }
   // One of them takes anything, and so do all together.
@@ -45,6 +47,7 @@ function nested(name: string, value: unknown, place: Place): unknown {
       return Object.fromEntries(Object.entries(asObject(value)).map(([key, one]) => [key, toOpenapi(one, place)]))
     case 'items':
     case 'not':
+    case FRAME:
       return toOpenapi(value, place)
     case 'additionalProperties':
       return typeof value === 'boolean' ? value : toOpenapi(value, place)
