@@ -7,17 +7,7 @@ import { GROUPS } from '../../server/src/catalogue/limit-groups.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import { reversePayment } from '../../server/src/ledger/reverse.ts'
-import {
-  ask,
-  type Customer,
-  call,
-  codeOf,
-  ids,
-  makeCustomer,
-  makeKey,
-  startInstallation,
-  type Told,
-} from './installation.ts'
+import { ask, type Customer, call, codeOf, ids, makeCustomer, startInstallation, type Told } from './installation.ts'
 import { traceOf } from './refusals-trace.ts'
 
 /** What a refusal costs: a request of the key's minute, where the caller's own doing can end it, and never more than that. */
@@ -79,7 +69,7 @@ const CASES: Readonly<Record<string, Case>> = {
     status: 402,
     code: 'budget_exceeded',
     before: 0,
-    prepare: async () => makeKey(pool, (await few()).workspaceId, { budget: { period: 'month', amount: nanos(500n) } }),
+    prepare: () => few({ key: { budget: { period: 'month', amount: nanos(500n) } } }),
   },
   'a cap that does not': {
     status: 402,

@@ -152,6 +152,7 @@ export function createPipeline(parts: Parts): Pipeline {
         began: () => times.note('firstByte'),
         settle: (outcome, told, isHeard) => settle(running, outcome, told, isHeard),
         renderFault: request.renderFault,
+        requestId: id,
       })
       if (growth !== undefined) Object.assign(told, { [headerNames.hold]: 'growing', trailer: headerNames.endedBy })
       return { ...relayed, headers: { ...relayed.headers, ...told, ...STREAMED } }

@@ -123,6 +123,7 @@ function startStream(
       const money = { charged: nanos(1n), overrun: ZERO, free: ZERO, endedNow: true, settledAt: '', rates: null }
       return { outcome: 'posted', ...money }
     },
+    requestId: 'request',
     renderFault: ({ code, message, members }) => JSON.stringify({ error: code, message, ...members }),
   }).body.sendTo({
     listen(listener) {
@@ -252,7 +253,7 @@ describe('a stream that is passed on', () => {
     failing.say(saying('hello') + cut(frame({ error: { message: 'no more' } })))
     failing.breakOff()
     await failing.pass(0)
-    assert.match(failing.seen.got, /no more/)
+    assert.match(failing.seen.got, /"no more","cost_usd":"0\.000000001"\},"request_id":"request"\}\n\n$/)
     assert.doesNotMatch(failing.seen.got, /upstream_transport/)
   })
 

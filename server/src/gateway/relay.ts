@@ -63,6 +63,7 @@ type Relayed = {
   readonly began: () => void
   readonly settle: (outcome: Settled, status: number, isHeard: boolean) => Promise<Settlement>
   readonly renderFault: (fault: Fault) => string
+  readonly requestId: string
 }
 
 /** How streams ended, to be counted. */
@@ -130,7 +131,8 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       const fault = transportFault(kind, failure ?? new Error('the stream ended before the answer did'))
       const told = withCost(fault, charged)
       // An upstream that told of its failure itself has said what there is to say.
-      outlet.breakOff(stream.reader.hasToldError() ? NO_BYTES : Buffer.from(stream.errorFrame(renderFault(told))))
+      const own = stream.reader.endInError({ cost: formatUsd(charged), requestId: relayed.requestId })
+      outlet.breakOff(own ?? Buffer.from(stream.errorFrame(renderFault(told))))
     } catch (error) {
       // What was not settled must not look like an answer that has ended well.
       ended('not_settled')

@@ -176,17 +176,24 @@ describe('a stream of a message', () => {
     assert.equal(reader.state(), 'open')
   })
 
-  it('fails at an error, told by its event or by its data, which the caller gets as it came', () => {
-    for (const error of [
-      frame('error', { error: { type: 'overloaded_error', message: 'x' } }),
-      'event: error\ndata: no json\n\n',
-      'data: {"type":"error","error":{}}\n\n',
-    ]) {
+  it('fails at an error, told by its event or by its data, which the caller gets with what the call cost', () => {
+    const end = { cost: '0.5', requestId: 'r' }
+    for (const [error, told] of [
+      [
+        frame('error', { error: { type: 'overloaded_error', message: 'x' }, request_id: 'theirs' }),
+        { type: 'error', error: { type: 'overloaded_error', message: 'x', cost_usd: '0.5' }, request_id: 'r' },
+      ],
+      ['data: {"type":"error","error":{}}\n\n', { type: 'error', error: { cost_usd: '0.5' }, request_id: 'r' }],
+    ] as const) {
       const reader = createReader()
-      assert.equal(push(reader, says('a'), error), says('a') + error)
-      assert.equal(reader.state(), 'failed')
-      assert.equal(reader.deliveredText(), 'a')
+      assert.equal(push(reader, says('a'), error), says('a'))
+      assert.deepEqual([reader.state(), reader.deliveredText()], ['failed', 'a'])
+      const [, data = ''] = /^data: (.*)$/m.exec(reader.endInError(end)?.toString() ?? '') ?? []
+      assert.deepEqual(JSON.parse(data), told)
     }
+    const unreadable = createReader()
+    assert.equal(push(unreadable, 'event: error\ndata: no json\n\n'), 'event: error\ndata: no json\n\n')
+    assert.deepEqual([unreadable.state(), unreadable.endInError(end)], ['failed', undefined])
   })
 
   it('is neither failed nor ended by what the model wrote', () => {

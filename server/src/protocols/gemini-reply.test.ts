@@ -270,10 +270,13 @@ describe('a stream of content', () => {
     assert.equal(half.state(), 'open')
   })
 
-  it('fails at an error of the upstream, which the caller gets as it came', () => {
-    const error = frame({ error: { code: 503, message: 'overloaded', status: 'UNAVAILABLE' } })
+  it('fails at an error of the upstream, which the caller gets with what the call cost', () => {
+    const error = { code: 503, message: 'overloaded', status: 'UNAVAILABLE' }
     const reader = reading()
-    assert.equal(push(reader, says('a'), error), says('a') + error)
+    assert.equal(push(reader, says('a'), frame({ error })), says('a'))
+    const told = reader.endInError({ cost: '0.5', requestId: 'r' })?.toString() ?? ''
+    const data: unknown = JSON.parse(told.slice('data: '.length))
+    assert.deepEqual(data, { error: { ...error, cost_usd: '0.5' }, request_id: 'r' })
     assert.equal(reader.state(), 'failed')
     assert.equal(reader.deliveredText(), 'a')
     const both = reading()

@@ -41,6 +41,8 @@ const bare = (text: string) => text.replace(',"usage":null', '')
 const wanting = (choices = 1) => createReader({ choices, wantsUsage: true })
 const plain = (choices = 1) => createReader({ choices, wantsUsage: false })
 
+const END = { cost: '0.5', requestId: 'r' }
+
 describe('the text of a chat completion', () => {
   it('is what the model wrote, of all choices', () => {
     const message = {
@@ -237,14 +239,10 @@ describe('a stream of chat completions', () => {
     assert.deepEqual([reader.deliveredText(), reader.wholeText()], ['a', 'ab'])
   })
 
-  it('has told of an error only where the caller was given it', () => {
-    const error = 'data: {"error":{"message":"overloaded"}}\n\n'
-    const told = wanting()
-    push(told, says('a'), error)
-    assert.deepEqual([told.state(), told.hasToldError()], ['failed', true])
+  it('does not tell an error in the words of its upstream that comes after the end of an answer', () => {
     const held = wanting()
-    push(held, stops(), error)
-    assert.deepEqual([held.state(), held.hasToldError()], ['failed', false])
+    push(held, stops(), 'data: {"error":{"message":"overloaded"}}\n\n')
+    assert.deepEqual([held.state(), held.endInError(END)], ['failed', undefined])
   })
 
   it('takes for [DONE] whatever the libraries of callers take for it', () => {
@@ -257,19 +255,22 @@ describe('a stream of chat completions', () => {
     assert.equal(release(unspaced), `${telling(stops())}data:[DONE]\n\n`)
   })
 
-  it('fails at an error of the upstream, which the caller gets as it came', () => {
+  it('fails at an error of the upstream, which the caller gets with what the call cost, and nothing behind it', () => {
     const error = 'data: {"error":{"message":"overloaded","type":"server_error"}}\n\n'
     const reader = plain()
-    assert.equal(push(reader, says('a'), error), says('a').replace(',"usage":null', '') + error)
-    assert.equal(reader.state(), 'failed')
-    assert.equal(reader.deliveredText(), 'a')
+    assert.equal(push(reader, says('a'), error, says('b'), DONE), says('a').replace(',"usage":null', ''))
+    assert.deepEqual([reader.state(), reader.deliveredText()], ['failed', 'a'])
+    assert.equal(
+      reader.endInError(END)?.toString(),
+      'data: {"error":{"message":"overloaded","type":"server_error","cost_usd":"0.5"},"request_id":"r"}\n\n',
+    )
   })
 
-  it('fails at an error that comes with a stop reason, and does not hold it back', () => {
-    const error = frame({ error: { code: 502 }, choices: [{ index: 0, delta: {}, finish_reason: 'error' }] })
+  it('fails at an error that comes with a stop reason', () => {
     const reader = wanting()
-    assert.equal(push(reader, error), error)
+    push(reader, frame({ error: { code: 502 }, choices: [{ index: 0, delta: {}, finish_reason: 'error' }] }))
     assert.equal(reader.state(), 'failed')
+    assert.match(reader.endInError(END)?.toString() ?? '', /"error":\{"code":502,"cost_usd":"0.5"\}/)
   })
 
   it('is not failed by an error that is null, nor by one inside of something', () => {
@@ -335,20 +336,26 @@ describe('a stream of chat completions', () => {
   })
 
   it('has no cost of the upstream in an error that passes in its own words', () => {
-    for (const [error, passed] of [
-      [{ error: { message: 'x', cost_usd: '99' } }, { error: { message: 'x' } }],
+    for (const [error, told] of [
+      [{ error: { message: 'x', cost_usd: '99' } }, { error: { message: 'x', cost_usd: '0.5' } }],
       [
         { cost_usd: '99', error: { message: 'cost_usd' }, choices: [] },
-        { error: { message: 'cost_usd' }, choices: [] },
+        { error: { message: 'cost_usd', cost_usd: '0.5' }, choices: [] },
       ],
-      [{ error: { details: [{ metadata: { cost_usd: 1, a: 2 } }] } }, { error: { details: [{ metadata: { a: 2 } }] } }],
+      [
+        { error: { details: [{ metadata: { cost_usd: 1, a: 2 } }] } },
+        { error: { details: [{ metadata: { a: 2 } }], cost_usd: '0.5' } },
+      ],
+      [{ error: 'overloaded' }, { error: 'overloaded', cost_usd: '0.5' }],
     ] as const) {
       const reader = wanting()
-      assert.equal(push(reader, `data: ${JSON.stringify(error)}\n\n`), `data: ${JSON.stringify(passed)}\n\n`)
-      assert.deepEqual([reader.state(), reader.hasToldError()], ['failed', true])
+      assert.equal(push(reader, `data: ${JSON.stringify(error)}\n\n`), '')
+      const data = JSON.stringify({ ...told, request_id: 'r' })
+      assert.equal(reader.endInError(END)?.toString(), `data: ${data}\n\n`)
     }
-    const named = 'event: error\ndata: {"error":\ndata: {"cost_usd":1}}\n\n'
-    assert.equal(push(wanting(), named), 'event: error\ndata: {"error":{}}\n\n')
+    const named = wanting()
+    push(named, 'event: error\ndata: {"error":\ndata: {"cost_usd":1}}\n\n')
+    assert.match(named.endInError(END)?.toString() ?? '', /^event: error\ndata: \{"error":\{"cost_usd":"0\.5"\}/)
   })
 
   it('passes carriage returns and a byte order mark as they came', () => {

@@ -144,7 +144,9 @@ describe('a stream of a response', () => {
       event('x', { error: { message: 'y' } }),
     ]) {
       const reader = read(delta('Se'), error)
-      assert.deepEqual([reader.state(), reader.hasToldError(), reader.deliveredText()], ['failed', true, 'Se'])
+      assert.deepEqual([reader.state(), reader.deliveredText()], ['failed', 'Se'])
+      const told = reader.endInError({ cost: '0.5', requestId: 'r' })?.toString() ?? ''
+      assert.match(told, /^event: .*\ndata: .*"cost_usd":"0\.5".*"request_id":"r"\}\n\n$/)
     }
     assert.deepEqual(read(failed).reported(), REPORTED)
   })

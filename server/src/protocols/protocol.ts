@@ -144,6 +144,13 @@ export type LimitEnd = {
   readonly usage: TokenUsage
 }
 
+/** What is told with the error that ends a stream. */
+export type ErrorEnd = {
+  /** What the call was charged. */
+  readonly cost: string
+  readonly requestId: string
+}
+
 /** As far as an upstream has said it. An explicit zero is a report; what is missing, negative or no number is none. */
 export type Reported = Partial<TokenUsage> & {
   /** Of those classes, what is in a part of one that may have a price of its own. Never more than its class. */
@@ -177,8 +184,6 @@ export type StreamReader = {
   /** Whether a connection that breaks while frames are held back has broken after the end of the answer. */
   readonly hasStopOfItsOwn: boolean
   readonly reported: () => Reported
-  /** Whether the caller has been told of the upstream's error, in the upstream's own words. */
-  readonly hasToldError: () => boolean
   /** What was given to be passed on so far: what was generated, apart from the protocol around it. */
   readonly deliveredText: () => string
   /** That, and what is held back. */
@@ -193,6 +198,8 @@ export type StreamReader = {
   readonly allow: (textBytes: number) => readonly Buffer[]
   /** Whether a frame waits that has more text than may pass, and everything behind it. */
   readonly isWaiting: () => boolean
+  /** The upstream's own error, which is held back until the call is settled; undefined where it told of none that can be read. */
+  readonly endInError: (end: ErrorEnd) => Buffer | undefined
   /** In place of what waits, and of all that would come: the end that an answer has at its output limit. */
   readonly endAtLimit: (end: LimitEnd) => readonly Buffer[]
 }

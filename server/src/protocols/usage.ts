@@ -7,7 +7,8 @@ import {
   tierNamed,
 } from '../catalogue/price-classes.ts'
 import { CLOSE_BRACE, CLOSE_BRACKET, endOfString, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './json-bytes.ts'
-import type { Reported, TokenUsage } from './protocol.ts'
+import { isMembers } from './members.ts'
+import type { ErrorEnd, Reported, TokenUsage } from './protocol.ts'
 import { memberIn } from './splice-json.ts'
 import type { Frame } from './sse.ts'
 
@@ -98,13 +99,16 @@ export function endOfMembers({ bytes, dataStart, dataEnd }: Frame): number {
 export const COST = 'cost_usd'
 
 /**
- * A frame of JSON, written anew without the cost that its upstream tells: callers would take it for what we charge. Undefined
- * where it tells none.
+ * An upstream's error, a frame of JSON, written anew with what the call cost and the id of its request where refusals of ours have them.
+ * Costs and ids that its upstream tells are left out: callers would take them for ours.
  */
-export function withoutCost({ data, event }: Frame): Buffer | undefined {
-  if (data?.includes(COST) !== true) return undefined
-  const rest: unknown = JSON.parse(data, (name, value) => (name === COST ? undefined : value))
-  return Buffer.from(`${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(rest)}\n\n`)
+export function errorTold({ data = '', event }: Frame, { cost, requestId }: ErrorEnd): Buffer {
+  const frame: unknown = JSON.parse(data, (name, value) => (name === COST ? undefined : value))
+  const members: Readonly<Record<string, unknown>> = Object(frame)
+  const { error } = members
+  const told = isMembers(error) ? { ...members, error: { ...error, [COST]: cost } } : { ...members, [COST]: cost }
+  const text = JSON.stringify({ ...told, request_id: requestId })
+  return Buffer.from(`${event === undefined ? '' : `event: ${event}\n`}data: ${text}\n\n`)
 }
 
 /**

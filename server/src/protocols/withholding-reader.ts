@@ -7,7 +7,7 @@ import { isMembers } from './members.ts'
 import { Outgoing } from './outgoing.ts'
 import type { Reported, StreamReader } from './protocol.ts'
 import { createFrameSplitter, type Frame } from './sse.ts'
-import { COST, endOfMembers, endOfUsage, withoutCost } from './usage.ts'
+import { COST, endOfMembers, endOfUsage, errorTold } from './usage.ts'
 
 /** Where a frame has room for the cost: at the end of its usage, or beside its other members, be it only where no frame before it had room. */
 export type CostPlace = 'in_usage' | 'beside' | 'beside_if_nowhere'
@@ -66,8 +66,8 @@ const NO_BYTES: Buffer = Buffer.alloc(0)
  * Passes frames on, and holds them back from the one on that ends the answer.
  *
  * It is complete when such a frame came and then the protocol's own end, or the end of the body. What comes after the
- * protocol's end is neither read nor kept, because no caller reads it. An error that comes before is final, and is passed
- * on like any frame: while frames are held back, it is held back too.
+ * protocol's end is neither read nor kept, because no caller reads it. An error that comes before is final. It is held back until
+ * the call is settled, and then told with the cost; one that comes while frames are held back is not told in its own words.
  */
 export function createWithholdingReader(parts: Parts): StreamReader {
   const { read, reported, usagePath, varying, mostFrameBytes, ending } = parts
@@ -80,6 +80,8 @@ export function createWithholdingReader(parts: Parts): StreamReader {
   let isCostInUsage = false
   /** How much of the text is not held back, once anything is. */
   let passedText: number | undefined
+  /** How much had come before the upstream told of its failure. */
+  let errorAt: number | undefined
   let deliveredText = 0
   /** What may be text in frames that gave none, until it is more than is let be. */
   let unread = ''
@@ -89,7 +91,8 @@ export function createWithholdingReader(parts: Parts): StreamReader {
   let isStopped = false
   let isEnded = false
   let isFailed = false
-  let hasToldError = false
+  /** Frames in which the upstream tells of its failure. Nothing passes from the first one on. */
+  const errors: Frame[] = []
   let isReleased = false
   /** Whether more was generated after the last report of the output, so that it does not say all of it. */
   let report: 'none' | 'current' | 'passed' = 'none'
@@ -124,7 +127,10 @@ export function createWithholdingReader(parts: Parts): StreamReader {
     if (!frame.isTerminated && !isMembers(json) && reading.isEnd !== true) return
     const textBytes = text.bytes
     passedFrames += 1
-    if (reading.isError) isFailed = true
+    if (reading.isError) {
+      isFailed = true
+      if (isMembers(json) && passedText === undefined) errors.push(frame)
+    }
     if (reading.isStop) isStopped = true
     if (reading.isEnd) isEnded = true
     if (reading.isStop || reading.isEnd) passedText ??= text.bytes
@@ -132,13 +138,14 @@ export function createWithholdingReader(parts: Parts): StreamReader {
     else addUnread(unreadIn(reading, frame, json))
     if (reading.isReport) report = 'current'
     else if (reading.text) noteText()
-    // An error passes before we know what the call cost.
-    const rewritten = reading.isError && isMembers(json) ? withoutCost(frame) : undefined
-    const bytes = terminated(frame, rewritten ?? reading.bytes ?? frame.bytes)
+    if (errors.length > 0) {
+      errorAt ??= text.bytes
+      return
+    }
+    const bytes = terminated(frame, reading.bytes ?? frame.bytes)
     if (passedText === undefined) {
       if (mayBeCut) ending.passed(json, { textBytes, frames: passedFrames - 1 }, frame.bytes.length)
       passed.add(bytes)
-      if (reading.isError) hasToldError = true
       if (reading.isPlain && reading.text && unlike < MOST_UNLIKE) learn(frame, reading.text, bytes)
     } else {
       if (reading.takesCost) placeCost(frame, reading.takesCost, reading.bytes)
@@ -219,10 +226,10 @@ export function createWithholdingReader(parts: Parts): StreamReader {
       work(passed)
     } catch (error) {
       isFailed = true
-      hasToldError = false
+      errors.length = 0
       throw error
     }
-    deliveredText = passedText ?? text.bytes
+    deliveredText = errorAt ?? passedText ?? text.bytes
     return passed.buffers()
   }
 
@@ -314,8 +321,6 @@ export function createWithholdingReader(parts: Parts): StreamReader {
 
     reported: () => waiting?.reported ?? reportedNow(),
 
-    hasToldError: () => hasToldError,
-
     deliveredText: () => text.first(deliveredText),
 
     wholeText: () => text.first(text.bytes),
@@ -323,6 +328,12 @@ export function createWithholdingReader(parts: Parts): StreamReader {
     textBytes: () => text.seenBytes,
 
     keptBytes: () => text.bytes + heldBytes + frames.keptBytes() + waitingBytes() + (ending.keptBytes?.() ?? 0),
+
+    endInError(end) {
+      const [first, ...others] = errors
+      if (first === undefined) return undefined
+      return Buffer.concat([first, ...others].map((frame) => errorTold(frame, end)))
+    },
 
     release(cost) {
       if (isReleased) return []

@@ -369,13 +369,18 @@ describe('a stream that fails in its middle', { concurrency: true }, () => {
         const customer = await makeCustomer(pool)
         const { id, status, end, events, text } = await hear(url, customer.secret, streamed(protocol, model, word))
         assert.deepEqual([status, end], [200, 'broken'])
-        const { type, error } = Object(events.at(-1))
+        const last = Object(events.at(-1))
+        const { type, error } = last
         assert.ok(typeof Object(error).message === 'string', JSON.stringify(events.at(-1)))
         if (protocol === 'anthropic' || protocol === 'openai_responses') assert.equal(type, 'error')
         assert.doesNotMatch(JSON.stringify(events), /stop_reason":"|finishReason|response\.completed/)
         assert.ok(!events.includes('[DONE]'))
 
         const { charge, entry } = await onlyCall(customer)
+        // Who reads the error knows what it cost, and by which id to look it up.
+        const words = JSON.stringify(last)
+        assert.ok(words.includes(`"cost_usd":"${formatUsd(nanos(charge.amount))}"`), words)
+        assert.ok(words.includes(`"request_id":"${id}"`), words)
         assert.ok(text.length > 50)
         assertCharged(charge, { input: entry.input_tokens ?? 0, output: tokensOf(text), cacheRead: 0, cacheWrite: 0 })
         assert.equal(charge.failed, true)
