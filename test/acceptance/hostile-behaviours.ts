@@ -81,7 +81,7 @@ export const WORDED: readonly Worded[] = [
   worded('status=401', 'about our account', 'about our account', 503),
   worded('status=402', 'about our account', 'about our account', 503),
   worded('status=403', 'about our account', 'about our account'),
-  worded('code=200 status=500', null, 'served', 500),
+  worded('code=200 status=500', null, 'passed on unpaid', 500),
   worded('delay=200 chunked', 'served', 'served'),
   worded('slow-first-byte=200', 'served', 'served'),
   worded('dup-headers', 'served', 'served'),

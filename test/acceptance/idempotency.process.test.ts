@@ -59,12 +59,12 @@ describe('a repeated Idempotency-Key', () => {
 
   it('ERR-3 names the status of a first call that was charged for an error', async () => {
     const key = newKey()
-    const word = 'sandbox:code=200 sandbox:status=500'
+    const word = 'sandbox:code=200 sandbox:status=422'
     const first = await tagOf(key, word)
-    assert.deepEqual([first.status, first.costUsd], [500, '0.001450000'])
+    assert.deepEqual([first.status, first.costUsd], [422, '0.001450000'])
     const again = await tagOf(key, word)
     assertRefused(again, 409, 'idempotency_completed')
-    assert.equal(errorOf(again).status, 500)
+    assert.equal(errorOf(again).status, 422)
   })
 
   it('ERR-3 in the dialect of a model endpoint says the same', async () => {
@@ -335,9 +335,9 @@ describe('SDKs that retry by themselves', () => {
   it('trap: an SDK does not pay again for an error that was charged', async () => {
     const { client, sent } = sdk('/apis/v1')
     const charged = await chargesOf(pool, customer.accountId)
-    const path = CALLS.tag_detail?.('sandbox:code=200 sandbox:status=500').path.replace('/apis/v1', '') ?? ''
-    await assert.rejects(client.get(path), OpenAI.InternalServerError)
-    assert.deepEqual(sent, [500])
+    const path = CALLS.tag_detail?.('sandbox:code=200 sandbox:status=409').path.replace('/apis/v1', '') ?? ''
+    await assert.rejects(client.get(path), OpenAI.ConflictError)
+    assert.deepEqual(sent, [409])
     assert.equal((await chargesOf(pool, customer.accountId)).size, charged.size + 1)
   })
 

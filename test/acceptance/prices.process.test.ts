@@ -133,7 +133,7 @@ describe('an operation that can not be sold now', () => {
     assert.equal(rows[0].count, 0)
   })
 
-  it('ERR-4 is 502 or 503 by the kind of an upstream that nobody can connect to; it is voided and not counted', async () => {
+  it('ERR-4 is 502 or 503 by the kind of an upstream that nobody can connect to; it is voided, and counts as failed', async () => {
     const { secret } = await makeCustomer(pool, { key: { mode: 'live' } })
     for (const [slot, kind] of [
       ['rerank', 'native'],
@@ -149,10 +149,10 @@ describe('an operation that can not be sold now', () => {
     assert.deepEqual([managed.status, errorOf(managed).code], [503, 'managed_upstream_unreachable'])
     for (const told of [native, managed]) {
       assert.equal(told.costUsd, '0.000000000')
-      const { outcome, executed } = (await ask(url, secret, `/v1/requests/${told.id}`)).json
-      assert.deepEqual([outcome, executed], ['voided', false])
+      const { outcome, executed, failed } = (await ask(url, secret, `/v1/requests/${told.id}`)).json
+      assert.deepEqual([outcome, executed, failed], ['voided', true, true])
     }
-    assert.equal((await totalsOf(secret)).requests, 0)
+    assert.equal((await totalsOf(secret)).requests, 2)
   })
 
   for (const [what, price] of [

@@ -40,6 +40,7 @@ function startReranker() {
 }
 
 describe('an upstream that nobody can connect to', () => {
+  let failures = 0
   for (const [operation, status, code] of [
     ['rerank', 502, 'upstream_unreachable'],
     ['financial_metrics_snapshot', 503, 'managed_upstream_unreachable'],
@@ -50,7 +51,11 @@ describe('an upstream that nobody can connect to', () => {
       assert.deepEqual([told.headers.get('x-should-retry'), told.headers.get('retry-after')], [null, '1'])
       assert.equal(told.costUsd, '0.000000000')
       const record = (await ask(url, secret, `/v1/requests/${told.id}`)).json
-      assert.deepEqual([record.outcome, record.executed], ['voided', false])
+      assert.deepEqual([record.outcome, record.executed, record.failed], ['voided', true, true])
+      const { totals } = (await ask(url, secret, '/v1/usage?start_time=1&group_by=operation')).json
+      const { requests, failed_requests: failed, charged_micros_usd: charged } = Object(totals)
+      failures += 1
+      assert.deepEqual([requests, failed, charged], [failures, failures, 0])
       await until(async () => lineOf(told.id) !== undefined, PATIENCE_MS)
       const { code: logged, reason, upstream, duration_ms, level } = lineOf(told.id)
       assert.deepEqual([logged, reason, level], [code, 'connect', 'warn'])

@@ -235,9 +235,9 @@ describe('what an upstream says about our own account', () => {
 })
 
 describe('a call without an answer', () => {
-  it('is as if it had never been where nothing of it was sent', async () => {
+  it('has failed and costs nothing where nothing of it was sent', async () => {
     const { ending, fault, measured } = await judgeFailure(failureOf('not_sent'), { outcome: 'not_sent' })
-    assert.deepEqual(ending, { amount: null, forgiven: false, usage: NO_USAGE })
+    assert.deepEqual(ending, { amount: null, forgiven: false, usage: { ...NO_USAGE, executed: true, failed: true } })
     assert.deepEqual([fault?.code, measured], ['upstream_unreachable', undefined])
   })
 

@@ -50,9 +50,14 @@ function isOutage({ headers, body, json }: Incoming): boolean {
 
 function ofNoAnswer(held: Held, { kind, failure, outcome }: Extract<Whole, { failure: unknown }>): Outcome {
   const fault = transportFault(kind, failure)
-  // Nothing reached the upstream: it is as if the call had never been.
-  if (outcome === 'not_sent') return { ending: { amount: null, forgiven: false, usage: NO_USAGE }, fault }
+  if (outcome === 'not_sent') return { ending: uncharged(fault), fault }
   return { ending: atOurLoss(held, { isUnreadable: false }), fault }
+}
+
+/** Nothing reached the upstream, so that nothing is charged or lost. A call that failed counts as one; a refusal is none. */
+function uncharged({ status }: Fault): Outcome['ending'] {
+  const hasFailed = status >= 500
+  return { amount: null, forgiven: false, usage: { ...NO_USAGE, executed: hasFailed, failed: hasFailed } }
 }
 
 /** The caller has left an upstream that was at work, which was given up for it: it has got nothing, and owes what was asked. */

@@ -176,7 +176,7 @@ describe('a model with two upstreams', () => {
       const lost = await ask(url, customer.secret, path, { body: { ...body, model: gone } })
       assert.equal(lost.status, 502)
       const charge = await chargeOf(pool, lost.id)
-      assert.deepEqual([charge.outcome, charge.overrun, charge.executed], ['voided', 0n, false])
+      assert.deepEqual([charge.outcome, charge.overrun, charge.executed], ['voided', 0n, true])
     })
   }
 

@@ -59,8 +59,8 @@ export function resellerEndpoint({
     output: envelope,
     price: perCall({
       unitPrice: rational(usd(price)),
-      // Whatever the HTTP status says.
-      isCharged: ({ json }) => memberOf(json, 'code') === 200,
+      // Whatever the HTTP status says, but for a failure of the reseller's own.
+      isCharged: ({ status, json }) => status < 500 && memberOf(json, 'code') === 200,
     }),
     isScaledByCustomerPlan: true,
     upstream: { ...UPSTREAM, path: `/api/v1${suffix}` },
