@@ -31,7 +31,7 @@ import type { Pools } from '../storage/pools.ts'
 import { pollLags } from '../tasks/operate.ts'
 import type { Poller } from '../tasks/poller.ts'
 import { TASK_KEPT_SECONDS } from '../tasks/tasks.ts'
-import { expireTasks, forgetTasks } from '../tasks/upkeep.ts'
+import { expireTasks, expireUnknownTasks, forgetTasks } from '../tasks/upkeep.ts'
 import { type Chore, createChore } from '../telemetry/chore.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -76,6 +76,8 @@ type ChoreParts = {
   >
   /** For how many days contracts are kept. */
   readonly keptDays: number
+  /** How long a provider may say that it does not know a task. */
+  readonly unknownTaskSeconds: number
   readonly sendMail: SendMail
   /** Where people reach the pages. */
   readonly siteUrl: string
@@ -88,7 +90,8 @@ type ChoreParts = {
 
 /** What somebody has to do in every installation; any number of processes may. */
 export function createChores(parts: ChoreParts): readonly Chore[] {
-  const { pools, ownerId, poller, outbox, links, oauth, notices, metrics, keptDays, clock, log } = parts
+  const { pools, ownerId, poller, outbox, links, oauth, notices, metrics, keptDays, unknownTaskSeconds, clock, log } =
+    parts
   const { sales, salesFreshMs, sendMail, siteUrl } = parts
   const pool = pools.rest
   const lost = (amount: Nanos) => tellPresumed(metrics, amount)
@@ -102,6 +105,9 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
     ...(poller === null ? [] : [chore('tasks', poller.pauseMs, poller.tick)]),
     chore('lag of tasks', 5 * SECOND_MS, () => sayLag(pool, { metrics, log })),
     chore('tasks that never ended', MINUTE_MS, () => expireTasks({ pool, log, lost, by }, UNSETTLED_SECONDS)),
+    chore('tasks that their provider no longer knows', MINUTE_MS, () =>
+      expireUnknownTasks({ pool, log, lost, by }, unknownTaskSeconds),
+    ),
     chore('old tasks', MINUTE_MS, () => forgetTasks(pool, TASK_KEPT_SECONDS)),
     chore('outbox', outbox.pauseMs, outbox.tick),
     chore('figures of the outbox', 10 * SECOND_MS, () => sayOutbox(pool, metrics)),

@@ -65,6 +65,7 @@ export function createWork(
           clock,
           log,
           keptDays: config.contract.kept_days,
+          unknownTaskSeconds: config.tasks.unknown_hours * 3_600,
           ...{ sendMail: sendMailOf(ground), siteUrl: siteUrlOf(config) },
           sales: contracts.sales,
           salesFreshMs: config.sales.fresh_seconds * 1_000,

@@ -98,6 +98,19 @@ export const contract = section(
   'The OpenAPI contract ([contract.md](contract.md)).',
 )
 
+export const tasks = section(
+  z
+    .strictObject({
+      unknown_hours: setting(
+        integer(1, 24).prefault(2),
+        'How long a provider may answer that it does not know a task (a video) before the task ends as `UNKNOWN`: its money is released, its place is free, and what it may have cost is your loss. Any other answer about the task starts the time anew.',
+        'Raise it where a provider forgets tasks for hours and finds them again.',
+      ),
+    })
+    .prefault({}),
+  'Tasks ([tasks.md](tasks.md)).',
+)
+
 export const sales = section(
   z
     .strictObject({

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { section, setting } from './described.ts'
 import { choice, integer, list, masterKey, postgresUrl } from './kinds.ts'
 import { http, listen, memory } from './listener-settings.ts'
-import { contract, loss, names, rerank, sales } from './offer-settings.ts'
+import { contract, loss, names, rerank, sales, tasks } from './offer-settings.ts'
 import { links, mail, oauth, outbound, people, site } from './people-settings.ts'
 
 const ROLES = ['gateway', 'agent', 'site', 'admin', 'worker'] as const
@@ -81,6 +81,7 @@ export const settings = z.strictObject({
   site,
   contract,
   sales,
+  tasks,
   links,
   log,
 })

@@ -79,7 +79,8 @@ const allClaimed = z.array(claimed)
 type Claimed = z.output<typeof claimed>
 type Going = {
   readonly id: Id
-  readonly state: 'PENDING' | 'RUNNING'
+  /** UNKNOWN is what an upstream says that does not know it any more, UNANSWERED that nothing was heard. */
+  readonly state: 'PENDING' | 'RUNNING' | 'UNKNOWN' | 'UNANSWERED'
   readonly seconds: number
   /** When it began to run, where the upstream tells. */
   readonly scheduledSeconds: number | undefined
@@ -114,7 +115,8 @@ export function createPoller(parts: Parts): Poller {
     const upstream = await bindings.findOne(task.slot, task.mode, task.upstream_id)
     const report = upstream === undefined ? undefined : await question(upstream, task)
     polled({ slot: task.slot, told: report?.state ?? 'nothing' })
-    if (report === undefined || report.state === 'UNKNOWN') return goOn(task, task.state, AFTER_FAILURE_SECONDS)
+    if (report === undefined) return goOn(task, 'UNANSWERED', AFTER_FAILURE_SECONDS)
+    if (report.state === 'UNKNOWN') return goOn(task, 'UNKNOWN', AFTER_FAILURE_SECONDS)
     if (report.state === 'PENDING' || report.state === 'RUNNING') {
       // What has been running does not wait again, whatever is said late.
       const state = task.state === 'RUNNING' ? 'RUNNING' : report.state

@@ -11,7 +11,7 @@ import { systemClock } from '../../../server/src/kernel/clock.ts'
 import { nanos } from '../../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
 import { settlingOf } from '../../../server/src/tasks/settle.ts'
-import { expireTasks } from '../../../server/src/tasks/upkeep.ts'
+import { expireTasks, expireUnknownTasks } from '../../../server/src/tasks/upkeep.ts'
 import { silentLog } from '../../../server/src/telemetry/log.ts'
 import { connect } from '../../ledger/world.ts'
 import { type Answer, HELD, startTaskWorld, type Task, TERMS } from './task-world.ts'
@@ -306,6 +306,38 @@ async function paidBy({ accountId }: Task) {
   const { rows } = await pool.query('select charged, held from accounts where id = $1', [accountId])
   return rows[0]
 }
+
+describe('a task that its upstream no longer knows', () => {
+  const HOURS = 2 * 3_600
+  const later = (ids: readonly string[]) =>
+    pool.query("update tasks set unknown_since = unknown_since - interval '2 hours' where id = any ($1)", [ids])
+  const hear = async (tasks: readonly Task[], report: Report) => {
+    for (const { name } of tasks) world.script(name, [REPORTS[report](name)])
+    await askFor(tasks, poller)
+    await poller.idle()
+  }
+
+  it('TASK-3 TASK-6 ends as UNKNOWN after so long, its money released and its place free; an answer starts the time anew', async () => {
+    const [lost, found, silent] = [await world.begin(), await world.begin(), await world.begin()]
+    for (const task of [lost, found, silent]) await world.handOver(task, 'RUNNING')
+    await hear([lost, found], 'UNKNOWN')
+    await hear([silent], 500)
+    assert.equal(await expireUnknownTasks({ pool, log: silentLog }, HOURS), 0)
+    await hear([found], 'RUNNING')
+    await hear([found], 'UNKNOWN')
+    await later([lost.id, silent.id])
+    // Who says nothing does not say that it is known.
+    await hear([lost], 500)
+    const warned: string[] = []
+    const note = (message: string) => void warned.push(message)
+    const log = { ...silentLog, warn: note, error: note }
+    assert.equal(await expireUnknownTasks({ pool, log }, HOURS), 1)
+    assert.match(warned.join(), /no longer knows a task/)
+    assert.deepEqual(await look(lost), ended('UNKNOWN', 0n, HELD))
+    assert.deepEqual((await look(found)).state, 'RUNNING')
+    assert.deepEqual((await look(silent)).is_asked_for, true)
+  })
+})
 
 describe('a task of which nobody knows whether its upstream has it', () => {
   const unsettled = async () => {

@@ -1,3 +1,4 @@
+-- UNKNOWN is what an upstream says that does not know the task any more, and UNANSWERED that nothing was heard of it: neither is a state of it here.
 -- Says when tasks that go on are asked for again. What has ended meanwhile stays as it is, and what has been seen running
 -- does not wait again, since answers overtake each other. When it began to run is Unix seconds, as the upstream tells it, within the
 -- life of the task; the moment at which we hear of it where nothing is told. Rows are locked in the order of their ids, as by whoever ends some.
@@ -16,7 +17,9 @@ declare
 begin
   perform 1 from tasks where id = any (task_ids) order by id for no key update;
   update tasks set
-    state = case when tasks.state = 'RUNNING' then tasks.state else item.state end,
+    state = case when tasks.state = 'RUNNING' or item.state in ('UNKNOWN', 'UNANSWERED') then tasks.state else item.state end,
+    unknown_since = case when item.state = 'UNKNOWN' then coalesce(unknown_since, at)
+      when item.state <> 'UNANSWERED' then null else unknown_since end,
     scheduled_at = coalesce(scheduled_at,
       case when item.state = 'RUNNING' then least(at, greatest(created_at, coalesce(to_timestamp(item.scheduled), at))) end),
     next_poll_at = at + make_interval(secs => item.wait),
