@@ -110,6 +110,45 @@ describe('base_url', () => {
     assert.deepEqual([totals.requests, BigInt(totals.charged_micros_usd)], [billable.length, nanos / 1_000n])
   })
 
+  it('LIMIT-1 requests for what is nowhere, or by another method, count as requests of a known caller', async () => {
+    const slow = await makeCustomer(pool, { requestsPerMinute: 3 })
+    const told = [
+      await ask(url, slow.secret, '/v1/nothing'),
+      await ask(url, slow.secret, '/v1/rerank'),
+      await ask(url, slow.secret, '/apis/v1/nothing', { method: 'POST', body: {} }),
+      await ask(url, slow.secret, '/v1/nothing'),
+      await ask(url, slow.secret, '/v1/balance'),
+    ]
+    assert.deepEqual(
+      told.map(({ status }) => status),
+      [404, 405, 404, 429, 429],
+    )
+    assert.deepEqual(
+      told.slice(0, 3).map(({ headers }) => headers.get('x-ratelimit-remaining-requests')),
+      ['2', '1', '0'],
+    )
+    assert.equal(Object((await ask(url, secret, '/v1/usage?start_time=1')).json.totals).failed_requests, 0)
+  })
+
+  it('answers HEAD as GET where that is free, and never runs a call by it', async () => {
+    const head = (path: string) => fetch(url + path, { method: 'HEAD', headers: { authorization: `Bearer ${secret}` } })
+    for (const path of ['/v1/models', '/v1beta/models', '/v1/usage?start_time=1', '/v1/balance', '/v1/requests']) {
+      const told = await head(path)
+      assert.deepEqual([told.status, await told.text()], [200, ''], path)
+      assert.equal(told.headers.get('content-type'), (await ask(url, secret, path)).headers.get('content-type'), path)
+    }
+    assert.equal((await head(CALLS.tag_detail?.('').path ?? '')).status, 405)
+  })
+
+  it('ERR-1 a refusal for rate limits has its type in every protocol', async () => {
+    const slow = await makeCustomer(pool, { requestsPerMinute: 1 })
+    await ask(url, slow.secret, '/v1/balance')
+    for (const path of ['/v1/nothing', '/v1/messages', '/v1beta/nothing', '/apis/v1/nothing']) {
+      const { type } = Object((await ask(url, slow.secret, path)).json.error)
+      assert.equal(type, 'rate_limit_error', path)
+    }
+  })
+
   it('ERR-5 X-Request-ID is on every response, errors included, and is the one in its body', async () => {
     const body = { query: 'a', documents: ['b'] }
     const once = { 'idempotency-key': 'one' }

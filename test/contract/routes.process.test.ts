@@ -43,8 +43,8 @@ const described: readonly Described[] = Object.entries(Object(document.paths)).f
 const operationOf = (id: string) =>
   described.find(({ operation }) => operation.operationId === id)?.operation ?? assert.fail(id)
 
-/** What pages are made of is no interface: names of files change with their bytes. */
-const NO_INTERFACE = /^\/assets\//
+/** What pages are made of is no interface: names of files change with their bytes. Nor is the address that only says where to read on. */
+const NO_INTERFACE = /^\/(assets\/|$)/
 /** One route for all, which tells them apart by what stands behind the model. */
 const ACTIONS = 'POST /v1beta/models/*'
 

@@ -93,6 +93,24 @@ describe('what a resource says of itself', () => {
         scopes_supported: ['calls'],
       }
       assert.deepEqual(await answer.json(), { ...expected, bearer_methods_supported: ['header'] })
+
+      const home = { website_url: named.url, documentation_url: `${named.url}/docs` }
+      for (const at of [named.gateway.url, named.gateway.agentUrl]) {
+        const root = await fetch(`${at}/`)
+        assert.deepEqual([root.status, await root.json()], [200, home])
+      }
+      const place = 'resource_metadata="http://127.0.0.1:8/.well-known/oauth-protected-resource"'
+      for (const [authorization, says] of [
+        ['', `Bearer ${place}`],
+        ['Bearer x', `Bearer error="invalid_token", ${place}`],
+      ] as const) {
+        const refused = await fetch(`${named.gateway.url}/v1/models`, {
+          headers: authorization ? { authorization } : {},
+        })
+        assert.deepEqual([refused.status, refused.headers.get('www-authenticate')], [401, says])
+        const { website_url, documentation_url } = Object(await refused.json()).error
+        assert.deepEqual({ website_url, documentation_url }, home)
+      }
     } finally {
       await named.stop()
     }

@@ -10,6 +10,7 @@ import type { Family } from '../http/families.ts'
 import type { Assets } from '../http/pages/assets.ts'
 import type { LinkPages } from '../http/pages/link-page.ts'
 import type { Pages } from '../http/pages/page.ts'
+import { admit } from '../http/routes/admit.ts'
 import { contractsFamily } from '../http/routes/contracts.ts'
 import { createFamilies } from '../http/routes/families.ts'
 import { salesFamily } from '../http/routes/sales.ts'
@@ -64,6 +65,7 @@ export function createFaces(ground: Ground, money: Money, gateway: Gateway, face
     },
     headerNames,
     keyRefused: gateway.refusals.count,
+    countUnknown: async (request, reply) => void (await admit(money.begin, 'unknown_route', request, reply)),
     waitMs: money.calls.waitMs,
     families: (shown) => familiesOf(ground, money, gateway, shown, options),
     agent: () => agentFaceOf(ground, money, gateway, options),

@@ -16,6 +16,7 @@ import {
   createAgentPolicy,
   createCallersPolicy,
   createSitePolicy,
+  homeOf,
   type Policy,
 } from '../http/policies.ts'
 import { type RawRoute, rawFamily } from '../http/raw-routes.ts'
@@ -34,6 +35,7 @@ type Parts = {
   readonly edge: Pick<EdgeParts, 'clock' | 'ids' | 'log' | 'metrics' | 'identify' | 'readiness'>
   readonly headerNames: HeaderNames
   readonly keyRefused: NonNullable<EdgeParts['keyRefused']>
+  readonly countUnknown: NonNullable<EdgeParts['countUnknown']>
   /** How long the next call would wait in our own queues. */
   readonly waitMs: () => number
   /** What callers reach on base_url. */
@@ -63,9 +65,10 @@ const OAUTH_BYTES = 16_384
 
 /** What is listened on, by the roles of this process: each with its policy and its families. */
 export function createListeners(parts: Parts): readonly Listener<ListeningRole>[] {
-  const { config, edge, headerNames, keyRefused, waitMs, families, agent, siteRoutes, contractFamilies, baseMetadata } =
-    parts
+  const { config, edge, headerNames, keyRefused, countUnknown, waitMs } = parts
+  const { families, agent, siteRoutes, contractFamilies, baseMetadata } = parts
   const { http } = config
+  const home = homeOf(http.site_url)
   const { clock, log, metrics } = edge
   const shared = { ...edge, ...bounds(parts) }
   const assets = loadAssets(labelOf(config))
@@ -76,7 +79,8 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
     gateway: () =>
       createEdge({
         ...shared,
-        policy: createCallersPolicy(http.public_url),
+        policy: createCallersPolicy(http.public_url, { home, metadataPath: baseMetadata?.path }),
+        countUnknown,
         // Users who link an account come here too.
         faultPage: createFaultPage(pages),
         keyRefused,
@@ -86,7 +90,7 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
           ...(baseMetadata === null ? [] : [protectedResourceFamily(baseMetadata)]),
         ],
         corsOrigins: http.cors_origins,
-        exposedHeaders: Object.values(headerNames),
+        exposedHeaders: [...Object.values(headerNames), 'WWW-Authenticate'],
       }),
     site: () => {
       const face = siteRoutes(sitePages)
@@ -101,7 +105,7 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
       const face = agent()
       return createEdge({
         ...shared,
-        policy: createAgentPolicy(http.mcp_url, face.challenge),
+        policy: createAgentPolicy(http.mcp_url, face.challenge, home),
         keyRefused,
         mustShed: createShedding({ clock, log, waitMs }),
         families: agentFamilies(face, http.body_bytes),

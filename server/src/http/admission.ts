@@ -37,6 +37,8 @@ type Parts = {
   readonly policy: Pick<Policy, 'unknownPath' | 'face'>
   /** What a known caller may have meant with a path that does not exist. */
   readonly near: NearPath
+  /** Counts a known caller's request for what is nowhere. */
+  readonly countUnknown: ((request: FastifyRequest, reply: FastifyReply) => Promise<void>) | undefined
 }
 
 /** Changes of a key reach a process within a second; what is known of a caller is not older at the call. */
@@ -46,7 +48,7 @@ const FRESH_MS = 500
  * The first thing that happens to every request: whether its route exists is told only to a caller who is known, and no
  * body is read from anybody else.
  */
-export function createAdmission({ identify, addresses, limits, memory, clock, policy, near }: Parts) {
+export function createAdmission({ identify, addresses, limits, memory, clock, policy, near, countUnknown }: Parts) {
   function findCaller(request: FastifyRequest, access: Access): Caller | null | Promise<Caller> {
     const forwardedFor = request.headers['x-forwarded-for']
     const peer = exchangeOf(request.raw)?.connection.peer ?? ''
@@ -63,15 +65,20 @@ export function createAdmission({ identify, addresses, limits, memory, clock, po
     throw new Fault('missing_credential', detail === undefined ? {} : { detail })
   }
 
-  function judge(request: FastifyRequest, reply: FastifyReply): void {
+  function judge(request: FastifyRequest): void {
     const detail = keyInUrl(request.url, dialectAskedBy(request))
     if (detail !== undefined) throw new Fault('invalid_request', { detail })
-    if (request.is404) throw notFound(request, reply, near)
-    const { headers } = request
+    const { headers, is404 } = request
+    if (is404) return
     const encoding = headers['content-encoding']
     if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
       throw new Fault('unsupported_media_type', { detail: 'Send the body without a content encoding.' })
     }
+  }
+
+  async function refuseUnknown(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    if (request.caller !== null) await countUnknown?.(request, reply)
+    throw notFound(request, reply, near)
   }
 
   /** Now the body may come. */
@@ -99,7 +106,8 @@ export function createAdmission({ identify, addresses, limits, memory, clock, po
     const access = request.is404 ? policy.unknownPath : (request.routeOptions.config.access ?? 'credential')
     const settle = (caller: Caller | null): Promise<void> | undefined => {
       request.caller = caller
-      judge(request, reply)
+      judge(request)
+      if (request.is404) return refuseUnknown(request, reply)
       const isReserved = reserve(request)
       if (isReserved !== true) return isReserved.then((hasRoom) => invite(request, reply, hasRoom))
       invite(request, reply, true)

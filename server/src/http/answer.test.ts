@@ -64,6 +64,7 @@ const EXPECTED: Readonly<Record<Dialect, (fault: Fault, word: string, retryDelay
     error: {
       code: httpStatus,
       message,
+      type: (WORDS_BY_CODE[code] ?? WORDS_BY_STATUS[httpStatus])?.data,
       status,
       details: [
         {

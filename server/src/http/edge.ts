@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { Server } from 'node:net'
-import fastify, { type FastifyInstance } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Caller } from '../identity/caller.ts'
 import type { Identify } from '../identity/identify.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -51,6 +51,8 @@ export type EdgeParts = {
   readonly mustShed?: () => boolean
   /** Told of every fault that a known key is answered with; nobody by default. */
   readonly keyRefused?: (credentialId: Id, fault: Fault) => void
+  /** Counts a request of a known caller for what is nowhere, and refuses one beyond its limits; by default it counts for nothing. */
+  readonly countUnknown?: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
   /** What requests, replies and unread answers may take of the process's memory; as much as they want by default. */
   readonly memory?: MemoryBudget
   readonly limits?: Partial<EdgeLimits>
@@ -119,7 +121,7 @@ export function createEdge(parts: EdgeParts): Edge {
     traffic,
     render,
     keyRefused: parts.keyRefused ?? (() => {}),
-    challenge: policy.challenge,
+    policy,
   })
   const memory = parts.memory ?? unboundedMemory(clock)
   const { admit, admitAgain, callerNow, identifyFirst } = createAdmission({
@@ -130,6 +132,7 @@ export function createEdge(parts: EdgeParts): Edge {
     clock,
     policy,
     near: (method, url) => near(method, url),
+    countUnknown: parts.countUnknown,
   })
   const root = fastify({
     serverFactory: () => server,
@@ -158,6 +161,8 @@ export function createEdge(parts: EdgeParts): Edge {
 
   let drained: Promise<Drained> | undefined
   addHealth(root, { readiness: () => (drained === undefined ? parts.readiness() : ['draining']) })
+  const { home } = policy
+  if (home !== undefined) root.get('/', { config: { access: 'public' }, exposeHeadRoute: true }, async () => home)
   const state = { callerNow, isDraining: () => drained !== undefined }
   for (const family of parts.families) addFamily(root, family, state)
 

@@ -13,11 +13,11 @@ type Parts = {
   readonly traffic: Pick<Traffic, 'refused'>
   readonly render: RenderFault
   readonly keyRefused: (credentialId: Id, fault: Fault) => void
-  readonly challenge: Policy['challenge']
+  readonly policy: Pick<Policy, 'challenge' | 'home'>
 }
 
 /** Answers whatever a route, a hook or the framework has thrown, in the protocol of whoever asked. */
-export function createFailureAnswer({ traffic, render, keyRefused, challenge }: Parts) {
+export function createFailureAnswer({ traffic, render, keyRefused, policy: { challenge, home } }: Parts) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const exchange = exchangeOf(request.raw)
     const hasLeft = (request.raw.destroyed && !request.raw.complete) || reply.raw.destroyed
@@ -34,7 +34,8 @@ export function createFailureAnswer({ traffic, render, keyRefused, challenge }: 
       reply.raw.destroy()
       return
     }
-    const { status, headers, body } = render(dialectOf(request, fault), fault, request.id)
+    const shown = fault.status === 401 && home ? fault.with({ members: { ...fault.members, ...home } }) : fault
+    const { status, headers, body } = render(dialectOf(request, fault), shown, request.id)
     if (reply.hasHeader('connection')) reply.header('connection', mayStayOpen(request, reply) ? 'keep-alive' : 'close')
     reply
       .code(status)

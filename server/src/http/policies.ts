@@ -17,6 +17,16 @@ export type Policy = {
   readonly face: Face
   /** What a 401 says of how to get a credential, to who came by a Host; `Bearer` where left out. */
   readonly challenge?: (host: string, isWrong: boolean) => string
+  /** What `GET /` answers to anybody, and each 401 names; neither where there is no website. */
+  readonly home?: Home
+}
+
+/** Where somebody who has nothing but an address reads on. */
+export type Home = { readonly website_url: string; readonly documentation_url: string }
+
+export function homeOf(siteUrl: string | undefined): Home | undefined {
+  if (siteUrl === undefined) return undefined
+  return { website_url: siteUrl, documentation_url: `${siteUrl.replace(/\/$/, '')}/docs` }
 }
 
 const ANY_HOST = () => true
@@ -30,9 +40,18 @@ export const CALLERS: Policy = {
   face: NO_FACE,
 }
 
-/** The same under its own URL, without which nobody can issue a token for it. */
-export function createCallersPolicy(publicUrl: string | undefined): Policy {
-  return { ...CALLERS, face: faceOf(publicUrl, 'calls') }
+/** The same under its own URL, without which nobody can issue a token for it: where one does, a 401 says where to read who. */
+export function createCallersPolicy(
+  publicUrl: string | undefined,
+  { home, metadataPath }: { readonly home?: Home | undefined; readonly metadataPath?: string | undefined } = {},
+): Policy {
+  const face = faceOf(publicUrl, 'calls')
+  const challenge =
+    publicUrl === undefined || metadataPath === undefined
+      ? undefined
+      : (_: string, isWrong: boolean) =>
+          `Bearer ${isWrong ? 'error="invalid_token", ' : ''}resource_metadata="${new URL(publicUrl).origin}${metadataPath}"`
+  return { ...CALLERS, face, ...(challenge && { challenge }), ...(home && { home }) }
 }
 
 /** site_url: for people, so that what is not there is a page too. */
@@ -41,9 +60,14 @@ export function createSitePolicy(siteUrl: string | undefined): Policy {
 }
 
 /** mcp_url: for agents, whose clients look for what they may find before they have a credential. */
-export function createAgentPolicy(mcpUrl: string | undefined, challenge: NonNullable<Policy['challenge']>): Policy {
+export function createAgentPolicy(
+  mcpUrl: string | undefined,
+  challenge: NonNullable<Policy['challenge']>,
+  home?: Home,
+): Policy {
   const face = faceOf(mcpUrl, 'agent')
-  return { unknownPath: 'public', dialect: 'problem', paths: [], isOurHost: hostOf(mcpUrl), face, challenge }
+  const isOurHost = hostOf(mcpUrl)
+  return { unknownPath: 'public', dialect: 'problem', paths: [], isOurHost, face, challenge, ...(home && { home }) }
 }
 
 /** The operators' own: reached by address, on this machine, or under a name that nobody outside can give it. */

@@ -1,5 +1,6 @@
 import type { Fault } from '../../kernel/fault.ts'
 import { retryAfterSecondsOf } from '../retry-after.ts'
+import { errorTypeOf } from './error-type.ts'
 
 const STATUSES: ReadonlyMap<number, string> = new Map([
   [401, 'UNAUTHENTICATED'],
@@ -15,7 +16,7 @@ const STATUSES: ReadonlyMap<number, string> = new Map([
 
 /**
  * The code stands in `details[].reason`: `error.code` is the HTTP status in this protocol. The id of the request stands in its own
- * place in `details`, and beside the error, where all our refusals have it.
+ * place in `details`, and beside the error, where all our refusals have it. The type is ours, as in the other protocols.
  */
 export function renderGemini(fault: Fault, requestId: string) {
   const retryAfterSeconds = retryAfterSecondsOf(fault)
@@ -23,6 +24,7 @@ export function renderGemini(fault: Fault, requestId: string) {
     error: {
       code: fault.status,
       message: fault.message,
+      type: errorTypeOf(fault.status),
       status: STATUSES.get(fault.status) ?? (fault.status >= 500 ? 'INTERNAL' : 'INVALID_ARGUMENT'),
       details: [
         { '@type': typeUrl('ErrorInfo'), reason: fault.code, domain: 'gateway', metadata: texts(fault.members) },

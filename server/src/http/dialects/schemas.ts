@@ -23,6 +23,7 @@ const gemini = z.looseObject({
   error: z.looseObject({
     code: z.int().meta({ description: 'The status.' }),
     message,
+    type: z.string(),
     status: z.string(),
     details: z.array(z.looseObject({ '@type': z.string(), reason: code.optional() })),
   }),

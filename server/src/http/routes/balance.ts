@@ -70,7 +70,7 @@ type Parts = {
 
 /** GET /v1/balance: what can be spent with this key now; to a token that may not read the account, what its own grant can. */
 export function addBalance(scope: FastifyInstance, { pool, begin, time, headerNames }: Parts) {
-  scope.get('/balance', async (request, reply) => {
+  scope.get('/balance', { exposeHeadRoute: true }, async (request, reply) => {
     const caller = await admit(begin, 'balance', request, reply)
     const { [headerNames.endUser]: endUser, [headerNames.tags]: tags } = request.headers
     return balanceOf({ pool, nowMs: time.nowMs() }, caller, { endUser: single(endUser), tags: single(tags) })

@@ -168,7 +168,7 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
     return shownStart(await links.start({ credentialId, mode, scopes, redirectUri }))
   })
 
-  app.get(at('/{social_a}/links'), async (request, reply) => {
+  app.get(at('/{social_a}/links'), { exposeHeadRoute: true }, async (request, reply) => {
     const { credentialId } = await admit(parts.begin, 'links', request, reply)
     return { data: (await links.list(credentialId)).map(shownLink) }
   })

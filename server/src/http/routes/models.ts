@@ -16,14 +16,14 @@ type Parts = { readonly begin: Begin; readonly models: Models }
 
 /** GET /v1/models and /v1/models/{id}: what can be asked for, in the shape of whichever protocol asks. Free. */
 export function addModels(scope: FastifyInstance, { begin, models }: Parts): void {
-  scope.get('/models', async (request, reply) => {
+  scope.get('/models', { exposeHeadRoute: true }, async (request, reply) => {
     const { mode } = await admit(begin, 'models', request, reply)
     const all = await models.list(mode)
     return isAnthropic(request) ? anthropicPage(all, request.query) : { object: 'list', data: all.map(openaiModel) }
   })
 
   // Names have slashes, which some clients encode and some do not.
-  scope.get<{ Params: { '*': string } }>('/models/*', async (request, reply) => {
+  scope.get<{ Params: { '*': string } }>('/models/*', { exposeHeadRoute: true }, async (request, reply) => {
     const { mode } = await admit(begin, 'models', request, reply)
     const model = named(await models.list(mode), request.params['*'])
     return isAnthropic(request) ? anthropicModel(model) : openaiModel(model)
@@ -32,12 +32,12 @@ export function addModels(scope: FastifyInstance, { begin, models }: Parts): voi
 
 /** GET /v1beta/models and /v1beta/models/{id}: the same in the third shape. */
 export function addGeminiModels(scope: FastifyInstance, { begin, models }: Parts): void {
-  scope.get('/models', async (request, reply) => {
+  scope.get('/models', { exposeHeadRoute: true }, async (request, reply) => {
     const { mode } = await admit(begin, 'models', request, reply)
     return geminiPage(await models.list(mode), request.query)
   })
 
-  scope.get<{ Params: { '*': string } }>('/models/*', async (request, reply) => {
+  scope.get<{ Params: { '*': string } }>('/models/*', { exposeHeadRoute: true }, async (request, reply) => {
     const { mode } = await admit(begin, 'models', request, reply)
     return geminiModel(named(await models.list(mode), request.params['*']))
   })

@@ -189,7 +189,7 @@ export const REQUEST_ROUTES: readonly ContractRoute[] = [
 
 /** GET /v1/requests and /v1/requests/{id}: what calls of this key cost, why, and how they went. */
 export function addRequests(scope: FastifyInstance, { pool, begin, time, catalogue }: Parts): void {
-  scope.get('/requests', async (request, reply) => {
+  scope.get('/requests', { exposeHeadRoute: true }, async (request, reply) => {
     const caller = await admit(begin, 'requests', request, reply)
     const detail = millisecondsIn(memberOf(request.query, 'start_time'))
     if (detail !== undefined) throw new Fault('invalid_request', { detail, members: { param: 'start_time' } })
@@ -206,7 +206,7 @@ export function addRequests(scope: FastifyInstance, { pool, begin, time, catalog
     return fromLedger(pageOfRequests(pool, whose, data, times))
   })
 
-  scope.get<{ Params: { id: string } }>('/requests/:id', async (request, reply) => {
+  scope.get<{ Params: { id: string } }>('/requests/:id', { exposeHeadRoute: true }, async (request, reply) => {
     const caller = await admit(begin, 'requests', request, reply)
     const { id } = request.params
     if (!isId(id)) throw new Fault('resource_not_found')

@@ -143,7 +143,7 @@ export function addTasks(scope: FastifyInstance, { begin, tasks, pool, time, hea
     return { ...resource, request_id: reply.request.id }
   }
 
-  scope.get<ById>('/services/aigc/tasks/:id', async (request, reply) => {
+  scope.get<ById>('/services/aigc/tasks/:id', { exposeHeadRoute: true }, async (request, reply) => {
     const caller = await admitted(request, reply)
     if (request.params.id === '') throw new Fault('unsupported_uri')
     return tell(await tasks.read(await whoseRecords(pool, caller), request.params.id), reply)
@@ -160,7 +160,7 @@ export function addTasks(scope: FastifyInstance, { begin, tasks, pool, time, hea
     throw new Fault('unsupported_uri')
   })
 
-  scope.get('/services/aigc/video-generation/tasks', async (request, reply) => {
+  scope.get('/services/aigc/video-generation/tasks', { exposeHeadRoute: true }, async (request, reply) => {
     const caller = await admitted(request, reply)
     const { success, data, error } = page.safeParse(request.query)
     if (!success) throw inputFault(error, request.query)

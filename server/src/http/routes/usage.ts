@@ -142,35 +142,39 @@ function filterParameter(name: (typeof FILTERS)[number], description: string) {
 
 /** GET /v1/usage: what the key has used, in days of UTC; for an access token that may read the account, what all of it has. */
 export function addUsage(routes: FastifyInstance, { pool, begin, time }: Parts): void {
-  routes.get<{ Querystring: Query }>('/usage', { config: { plainBadRequest: true } }, async (request, reply) => {
-    const caller = await admit(begin, 'usage', request, reply)
-    const nowSeconds = Math.floor(time.nowMs() / 1_000)
-    const { start, end } = windowOf(request.query, nowSeconds)
-    const view = usageViewOf(request.query)
-    const { createdAtMs } = await fromLedger(readAccountLife(pool, caller.accountId))
-    const bornSeconds = Math.floor(createdAtMs / DAY_MS) * (DAY_MS / 1_000)
-    // The second that is running belongs to a window that ends now: what was just charged is in the report.
-    const untilSeconds = Math.max(bornSeconds, nowSeconds + 1)
-    // Before the day on which the account was made, and after now, there is nothing to report.
-    const within = (seconds: bigint) => Math.min(Math.max(Number(seconds), bornSeconds), untilSeconds)
-    const startSeconds = within(start)
-    const endSeconds = end === undefined ? untilSeconds : within(end)
-    const isOfAccount = caller.token?.mayReadAccount === true
-    const scope = isOfAccount ? { accountId: caller.accountId } : { credentialId: caller.credentialId }
-    const query = { scope, startSeconds, endSeconds, nowSeconds, ...view }
-    const report = await fromLedger(readUsage(pool, query))
-    const lastSeconds = end === undefined ? nowSeconds : endSeconds
-    return {
-      scope: isOfAccount ? 'account' : 'key',
-      currency: 'USD',
-      start_time: int64(start),
-      end_time: int64(end ?? BigInt(nowSeconds)),
-      bucket_width: view.bucket === 'hour' ? '1h' : '1d',
-      totals: membersOf(report.totals),
-      buckets: report.buckets.map((bucket) => ({ ...timesOf(bucket, lastSeconds), ...membersOf(bucket) })),
-      ...groupsOf(request.query.group_by, report, lastSeconds),
-    }
-  })
+  routes.get<{ Querystring: Query }>(
+    '/usage',
+    { config: { plainBadRequest: true }, exposeHeadRoute: true },
+    async (request, reply) => {
+      const caller = await admit(begin, 'usage', request, reply)
+      const nowSeconds = Math.floor(time.nowMs() / 1_000)
+      const { start, end } = windowOf(request.query, nowSeconds)
+      const view = usageViewOf(request.query)
+      const { createdAtMs } = await fromLedger(readAccountLife(pool, caller.accountId))
+      const bornSeconds = Math.floor(createdAtMs / DAY_MS) * (DAY_MS / 1_000)
+      // The second that is running belongs to a window that ends now: what was just charged is in the report.
+      const untilSeconds = Math.max(bornSeconds, nowSeconds + 1)
+      // Before the day on which the account was made, and after now, there is nothing to report.
+      const within = (seconds: bigint) => Math.min(Math.max(Number(seconds), bornSeconds), untilSeconds)
+      const startSeconds = within(start)
+      const endSeconds = end === undefined ? untilSeconds : within(end)
+      const isOfAccount = caller.token?.mayReadAccount === true
+      const scope = isOfAccount ? { accountId: caller.accountId } : { credentialId: caller.credentialId }
+      const query = { scope, startSeconds, endSeconds, nowSeconds, ...view }
+      const report = await fromLedger(readUsage(pool, query))
+      const lastSeconds = end === undefined ? nowSeconds : endSeconds
+      return {
+        scope: isOfAccount ? 'account' : 'key',
+        currency: 'USD',
+        start_time: int64(start),
+        end_time: int64(end ?? BigInt(nowSeconds)),
+        bucket_width: view.bucket === 'hour' ? '1h' : '1d',
+        totals: membersOf(report.totals),
+        buckets: report.buckets.map((bucket) => ({ ...timesOf(bucket, lastSeconds), ...membersOf(bucket) })),
+        ...groupsOf(request.query.group_by, report, lastSeconds),
+      }
+    },
+  )
 }
 
 /** The second that is running is not told. */
