@@ -114,6 +114,10 @@ describe('who asks', () => {
         const told = await send(route, { headers: { ...headers, ...wrong } }, {})
         assert.deepEqual([told.status, told.json.code], [403, 'cross_site_refused'], route.operationId)
       }
+    const { origin: _, 'sec-fetch-site': __, ...noBrowser } = headers
+    const [route] = ACCOUNT_ROUTES.filter(({ need, method }) => need !== 'nothing' && method !== 'GET')
+    const told = await send(route ?? assert.fail(), { headers: noBrowser }, {})
+    assert.match(String(told.json.detail), /The header Origin is missing/)
     const own = await ask(siteUrl, { headers }, '/me')
     assert.equal(own.json.form_token, headers['x-form-token'])
   })

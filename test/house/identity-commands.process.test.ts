@@ -410,7 +410,12 @@ describe('farebox says what is wrong', () => {
     [
       'an enterprise without limits',
       ['accounts', 'tier', NOBODY, 'enterprise'],
-      '--rpm must be a whole number above 0',
+      '--rpm must be a whole number from 1 to 999,999,999',
+    ],
+    [
+      'too many tokens',
+      ['accounts', 'tier', NOBODY, 'enterprise', '--rpm', '1', '--tpm', '1000000000001', '--concurrency', '1'],
+      '--tpm must be a whole number from 1 to 1,000,000,000,000',
     ],
     [
       'limits for another tier',
@@ -427,9 +432,13 @@ describe('farebox says what is wrong', () => {
     ['nobody to change', ['keys', 'change', NOBODY, '--rpm', '1'], `there is no key ${NOBODY}`],
     ['nobody to show', ['keys', 'show', NOBODY], `there is no key ${NOBODY}`],
     ['nothing to change', ['keys', 'change', NOBODY], 'name at least one change: see farebox keys change --help'],
-    ['no rate', ['keys', 'change', NOBODY, '--rpm', '0'], '--rpm must be a whole number above 0'],
-    ['no tokens', ['keys', 'create', NOBODY, '--tpm', '-5'], '--tpm must be a whole number above 0'],
-    ['no calls', ['keys', 'create', NOBODY, '--concurrency', '1.5'], '--concurrency must be a whole number above 0'],
+    ['no rate', ['keys', 'change', NOBODY, '--rpm', '0'], '--rpm must be a whole number from 1 to 999,999,999'],
+    ['no tokens', ['keys', 'create', NOBODY, '--tpm', '-5'], '--tpm must be a whole number from 1 to 999,999,999'],
+    [
+      'no calls',
+      ['keys', 'create', NOBODY, '--concurrency', '1.5'],
+      '--concurrency must be a whole number from 1 to 999,999,999',
+    ],
     [
       'no addresses',
       ['keys', 'change', NOBODY, '--addresses', ''],

@@ -47,6 +47,9 @@ type Parts = {
 export type Authenticate = (asked: JsonAsked, isWrite: boolean) => Promise<Member>
 
 export const FORM_TOKEN_HEADER = 'X-Form-Token'
+const NO_ORIGIN = {
+  detail: 'The header Origin is missing: send the address of this website there, as browsers do.',
+}
 const BEARER = /^Bearer +(\S+)$/i
 
 /** Finds out who asks. A token is looked at before a cookie: who sends one means it. */
@@ -87,7 +90,7 @@ export function createAuthenticate({ pool, people, browser, failures, audience }
     const sent = { origin: asked.header('origin'), fetchSite: asked.header('sec-fetch-site') }
     const formToken = asked.header(FORM_TOKEN_HEADER.toLowerCase())
     if (isWrite && !browser.isOurs({ ...sent, cookie, formToken, host: asked.header('host') ?? '' }))
-      throw new Fault('cross_site_refused')
+      throw new Fault('cross_site_refused', formToken !== undefined && sent.origin === undefined ? NO_ORIGIN : {})
     const { personId } = session
     return {
       ...{ personId, granted: null, formToken: browser.formTokenOf(sessionToken) },

@@ -30,6 +30,7 @@ import {
   print,
   reading,
   running,
+  TOKENS_LIMIT,
   unknown,
   wholeNumber,
   withPools,
@@ -181,7 +182,7 @@ function grantOf(tier: string, { rpm, tpm, concurrency }: TierOptions): TierGran
     tier,
     limits: {
       requestsPerMinute: wholeNumber('--rpm', rpm),
-      tokensPerMinute: wholeNumber('--tpm', tpm),
+      tokensPerMinute: wholeNumber('--tpm', tpm, TOKENS_LIMIT),
       concurrency: wholeNumber('--concurrency', concurrency),
     },
   }

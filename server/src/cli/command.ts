@@ -118,9 +118,15 @@ export function unknown(what: string): (error: unknown) => never {
   }
 }
 
-export function wholeNumber(option: string, text: string | undefined): number {
-  if (text === undefined || !/^[1-9]\d{0,8}$/.test(text)) throw new Error(`${option} must be a whole number above 0`)
-  return Number(text)
+const NUMBER_LIMIT = 999_999_999
+/** What a workspace may ask for, and so what it can be given. */
+export const TOKENS_LIMIT = 1_000_000_000_000
+
+export function wholeNumber(option: string, text: string | undefined, most = NUMBER_LIMIT): number {
+  const number = text !== undefined && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : undefined
+  if (number === undefined || number > most)
+    throw new Error(`${option} must be a whole number from 1 to ${most.toLocaleString('en-US')}`)
+  return number
 }
 
 const NAME_LIMIT = 200

@@ -18,6 +18,7 @@ import {
   print,
   reading,
   running,
+  TOKENS_LIMIT,
   unknown,
   wholeNumber,
   withPools,
@@ -98,7 +99,7 @@ async function show(config: Config, id: string): Promise<void> {
 function approve(config: Config, id: string, { note, rpm, tpm, concurrency }: ApproveOptions): Promise<void> {
   const limits: Partial<TierLimits> = {
     ...(rpm !== undefined && { requestsPerMinute: wholeNumber('--rpm', rpm) }),
-    ...(tpm !== undefined && { tokensPerMinute: wholeNumber('--tpm', tpm) }),
+    ...(tpm !== undefined && { tokensPerMinute: wholeNumber('--tpm', tpm, TOKENS_LIMIT) }),
     ...(concurrency !== undefined && { concurrency: wholeNumber('--concurrency', concurrency) }),
   }
   return decide(config, id, { isApproved: true, note: noteOf(note), limits })

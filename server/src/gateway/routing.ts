@@ -1,5 +1,7 @@
 import type { Attempts, Operation } from '../catalogue/operation.ts'
 import { asFault, asUnavailable, Fault } from '../kernel/fault.ts'
+import type { Mode } from '../kernel/mode.ts'
+import { nearest } from '../kernel/nearest.ts'
 import type { Model, Models, Route } from '../pricing/models.ts'
 import { unknownRefusal } from '../protocols/members.ts'
 import type { ProtocolName } from '../protocols/protocol.ts'
@@ -14,14 +16,19 @@ const TRIED_MOST = 20
 /** An upstream that may be asked, and by which of a model's routes. */
 export type Target = { readonly route: Route; readonly binding: Binding }
 
-export async function findModel(models: Pick<Models, 'find'>, name: string): Promise<Model> {
-  return requireModel(await models.find(name), name)
+/** Says that there is no such model, and which one may be meant. */
+export async function refuseModel({ list }: Pick<Models, 'list'>, name: string, mode: Mode): Promise<never> {
+  throw noSuchModel(name, await list(mode))
 }
 
-export function requireModel(model: Model | undefined, name: string): Model {
-  if (model !== undefined) return model
-  const detail = `There is no model ${JSON.stringify(name)}. Use one that GET /v1/models lists.`
-  throw new Fault('model_not_found', { detail, members: { param: 'model' } })
+export function noSuchModel(name: string, models: readonly Pick<Model, 'id'>[]): Fault {
+  const near = nearest(
+    name,
+    models.map(({ id }) => id),
+  )
+  const instead = near === undefined ? 'Use one that GET /v1/models lists.' : `Did you mean ${JSON.stringify(near)}?`
+  const detail = `There is no model ${JSON.stringify(name)}. ${instead}`
+  return new Fault('model_not_found', { detail, members: { param: 'model' } })
 }
 
 /** Those of its upstreams that speak the caller's protocol; nothing is translated. */

@@ -36,7 +36,7 @@ import {
   firstToTake,
   notAsked,
   quotaRefusal,
-  requireModel,
+  refuseModel,
   routesFor,
   type Target,
   takersOf,
@@ -48,7 +48,7 @@ import type { TellRefused } from '../tell-refused.ts'
 import { adviceOn, fittingOutputOf } from '../token-advice.ts'
 
 type Parts = {
-  readonly models: Pick<Models, 'find'>
+  readonly models: Pick<Models, 'find' | 'list'>
   readonly bindings: Bindings
   readonly quota: Quota
   readonly transport: Pick<Transport, 'send' | 'open'>
@@ -102,7 +102,8 @@ export function createModelPlan(parts: Parts) {
     const body = request.readBody()
     const name = protocol.modelOf(body, request.model)
     const found = models.find(name)
-    const model = requireModel(found instanceof Promise ? await found : found, name)
+    const known = found instanceof Promise ? await found : found
+    const model = known ?? (await refuseModel(models, name, caller.mode))
     const routes = routesFor(model, by, operation)
     const headers = headersFor(protocol, request.headers(protocol.passesOn))
     const { outputAtMost } = request

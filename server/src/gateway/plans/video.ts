@@ -23,11 +23,11 @@ import type { LossGuard } from '../loss-guard.ts'
 import type { Plan, Sent, TaskPlan } from '../plan.ts'
 import { DATA_REPLY_BYTES } from '../reply-bytes.ts'
 import {
-  findModel,
   firstToTake,
   notAsked,
   notConfigured,
   quotaRefusal,
+  refuseModel,
   routesFor,
   type Target,
   targetsOf,
@@ -37,7 +37,7 @@ import type { TellRefused } from '../tell-refused.ts'
 import { boundToTask } from './video-tasks.ts'
 
 type Parts = {
-  readonly models: Pick<Models, 'find'>
+  readonly models: Pick<Models, 'find' | 'list'>
   readonly bindings: Bindings
   readonly quota: Quota
   readonly transport: Pick<Transport, 'send'>
@@ -95,7 +95,7 @@ export function createVideoPlan(parts: Parts) {
     requireAsync(request, asyncHeader)
     const body = request.readBody()
     const name = modelOf(body)
-    const model = await findModel(models, name)
+    const model = (await models.find(name)) ?? (await refuseModel(models, name, caller.mode))
     const routes = routesFor(model, 'video', operation)
     const ask = askOfVideo(body, rawBody ?? Buffer.alloc(0), model.limits)
     // No customer plan scales the price of a model; an agreement with the account does.

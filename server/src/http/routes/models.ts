@@ -5,6 +5,7 @@ import { queryParameters } from '../../contracts/query-parameters.ts'
 import { refusalsOfFree } from '../../contracts/refusals.ts'
 import type { ContractParameter, ContractRoute } from '../../contracts/route.ts'
 import type { Begin } from '../../gateway/begin.ts'
+import { noSuchModel } from '../../gateway/routing.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Model, Models } from '../../pricing/models.ts'
 import { shownModel, shownModelBody } from '../../pricing/shown-model.ts'
@@ -46,8 +47,7 @@ export function addGeminiModels(scope: FastifyInstance, { begin, models }: Parts
 function named(models: readonly Model[], name: string): Model {
   const model = models.find(({ id }) => id === name)
   if (model !== undefined) return model
-  const detail = `There is no model ${JSON.stringify(name.slice(0, 200))}. Use one that GET /v1/models lists.`
-  throw new Fault('model_not_found', { detail, members: { param: 'model' } })
+  throw noSuchModel(name.slice(0, 200), models)
 }
 
 /** Two protocols share the path; one of them always names its version. */
