@@ -148,8 +148,10 @@ describe('what does not exist', () => {
     const { code, param, type } = errorOf(answer)
     assert.deepEqual([answer.status, code, param, type], [404, 'model_not_found', 'model', 'invalid_request_error'])
     assert.equal(wordsOf(answer), 'There is no model "sandbox/nobody". Use one that GET /v1/models lists.')
-    const near = await told(CHAT, { model: 'sandbox/ecoh', messages: [message] })
-    assert.equal(wordsOf(near), 'There is no model "sandbox/ecoh". Did you mean "sandbox/echo"?')
+    for (const model of ['sandbox/ech', 'echo']) {
+      const near = await told(CHAT, { model, messages: [message] })
+      assert.equal(wordsOf(near), `There is no model "${model}". Did you mean "sandbox/echo"?`)
+    }
   })
 
   for (const [method, wrong, right] of [

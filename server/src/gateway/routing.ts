@@ -22,10 +22,13 @@ export async function refuseModel({ list }: Pick<Models, 'list'>, name: string, 
 }
 
 export function noSuchModel(name: string, models: readonly Pick<Model, 'id'>[]): Fault {
-  const near = nearest(
-    name,
-    models.map(({ id }) => id),
+  // The maker is the same in many names, and often left out.
+  const own = (id: string) => id.slice(id.lastIndexOf('/') + 1)
+  const word = nearest(
+    own(name),
+    models.map(({ id }) => own(id)),
   )
+  const near = word === undefined ? undefined : models.find(({ id }) => own(id) === word)?.id
   const instead = near === undefined ? 'Use one that GET /v1/models lists.' : `Did you mean ${JSON.stringify(near)}?`
   const detail = `There is no model ${JSON.stringify(name)}. ${instead}`
   return new Fault('model_not_found', { detail, members: { param: 'model' } })

@@ -13,13 +13,16 @@ export function createNearPath(server: FastifyInstance): NearPath {
   server.addHook('onRoute', ({ method, url }) => {
     const path = url.replaceAll(/:(\w+)/g, '{$1}').replace('*', '{model}')
     const known = methods.get(path) ?? new Set<string>()
-    for (const one of [method].flat()) known.add(one)
+    // A HEAD is answered as the GET that stands beside it.
+    for (const one of [method].flat()) if (one !== 'HEAD') known.add(one)
     methods.set(path, known)
   })
   return (method, url) => {
     const [path = ''] = url.slice(0, PATH_LENGTH).split('?')
     // Of two that are alike the one that takes the method is meant.
-    const taking = [...methods].filter(([, known]) => known.has(method)).map(([known]) => known)
+    const taking = [...methods]
+      .filter(([, known]) => known.has(method === 'HEAD' ? 'GET' : method))
+      .map(([known]) => known)
     const found = nearest(path, taking) ?? nearest(path, [...methods.keys()])
     return found && `${[...(methods.get(found) ?? [])].join(' or ')} ${found}`
   }
