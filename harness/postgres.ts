@@ -1,18 +1,8 @@
-import { execFileSync } from 'node:child_process'
-import {
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statfsSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type Child, startChild } from './child.ts'
+import { makeLockedCluster, makeOpenCluster, own } from './cluster.ts'
 import { freePort } from './free-port.ts'
 import { findPostgres, type Place, type PostgresBinaries } from './postgres-binaries.ts'
 import { isAlive } from './processes.ts'
@@ -75,7 +65,10 @@ export async function startPostgres(options: Options = {}): Promise<Postgres> {
   const data = path.join(folder, 'data')
   mkdirSync(folder, { recursive: true })
   own(folder, binaries)
-  if (!existsSync(path.join(data, 'PG_VERSION'))) makeCluster(binaries, folder, data, options.password)
+  if (!existsSync(path.join(data, 'PG_VERSION'))) {
+    if (options.password === undefined) makeOpenCluster(binaries, data)
+    else makeLockedCluster(binaries, data, options.password)
+  }
 
   let port = options.port ?? (await freePort())
   let child: Child | undefined
@@ -178,25 +171,4 @@ function readIfThere(file: string): string {
   } catch {
     return ''
   }
-}
-
-function makeCluster(binaries: PostgresBinaries, folder: string, data: string, password: string | undefined): void {
-  const args = ['-D', data, '--username=farebox', '--encoding=UTF8', '--locale=C', '--no-sync', '--data-checksums']
-  const passwordFile = path.join(folder, 'password')
-  if (password === undefined) {
-    args.push('--auth=trust')
-  } else {
-    writeFileSync(passwordFile, password, { mode: 0o600 })
-    own(passwordFile, binaries)
-    args.push('--auth=scram-sha-256', `--pwfile=${passwordFile}`)
-  }
-  try {
-    execFileSync(path.join(binaries.folder, 'initdb'), args, { stdio: 'pipe', cwd: folder, ...binaries.user })
-  } finally {
-    rmSync(passwordFile, { force: true })
-  }
-}
-
-function own(target: string, { user }: PostgresBinaries): void {
-  if (user) chownSync(target, user.uid, user.gid)
 }
