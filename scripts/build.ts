@@ -1,28 +1,42 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { rolldown } from 'rolldown'
+import { type Plugin, rolldown } from 'rolldown'
 import { buildClient } from '../harness/build-client.ts'
 import { statusOfProofs } from '../harness/proof-status.ts'
 import { ROOT } from '../harness/root.ts'
 import { scriptArguments } from '../harness/script-arguments.ts'
+import { thirdPartyNotices } from '../harness/third-party-notices.ts'
 
-/** `npm run build`: the server as one file beside its threads and migrations, the client with its types, the console's pages. */
+/** `npm run build`: the server with its packages as a few files beside its threads and migrations, the client with its types, the console's pages. */
 scriptArguments('Usage: npm run build: server, sandbox, client and console for production, under dist/ of each.', {})
+/** What pg would use where it is there. */
+const NOT_INSTALLED = ['pg-native', 'cloudflare:sockets']
+/** An import of node:http loads whatever node:http can lend, a second undici with it: 30 ms of each start. */
+const requiredHttp: Plugin = {
+  name: 'required http',
+  resolveId: { filter: { id: /^(node:)?http$/ }, handler: () => '\0http.cjs' },
+  load: { filter: { id: /^\0http\.cjs$/ }, handler: () => "module.exports = process.getBuiltinModule('node:http')" },
+}
 const at = (...parts: string[]) => path.join(ROOT, ...parts)
 const run = (command: string, ...args: string[]) =>
   execFileSync(at('node_modules/.bin', command), args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'] })
 
+/** One file with all packages, because looking for some thousand files is most of a start. */
 async function bundle(input: Record<string, string>, folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true })
-  // Packages stay outside: they are installed, pinned and audited as packages.
   const build = await rolldown({
     input,
     platform: 'node',
-    external: (id) => !id.startsWith('.') && !path.isAbsolute(id),
+    external: (id) => NOT_INSTALLED.includes(id),
+    plugins: [requiredHttp],
+    // Of the package depd, for functions that we do not call.
+    checks: { eval: false },
   })
-  await build.write({ dir: folder, format: 'esm', sourcemap: true, entryFileNames: '[name].js' })
+  const { output } = await build.write({ dir: folder, format: 'esm', sourcemap: true, entryFileNames: '[name].js' })
   await build.close()
+  const files = output.flatMap((part) => (part.type === 'chunk' ? part.moduleIds : []))
+  writeFileSync(path.join(folder, 'third-party-notices.txt'), thirdPartyNotices(files))
 }
 
 // A thread needs a file of its own, beside the bundle.
@@ -32,8 +46,7 @@ const threads = {
 }
 await bundle({ server: at('server/src/main.ts'), ...threads }, at('server/dist'))
 // An old Node could not even read the bundle, and has to be told so in a sentence.
-cpSync(at('server/bin/require-node.js'), at('server/dist/require-node.js'))
-writeFileSync(at('server/dist/main.js'), "import './require-node.js'\n\nawait import('./server.js')\n")
+for (const file of ['main.js', 'require-node.js']) cpSync(at('server/bin', file), at('server/dist', file))
 cpSync(at('server/src/http/pages/assets'), at('server/dist/assets'), { recursive: true })
 // The guides and proofs that the website shows, with which proofs are stale as of this build.
 for (const part of ['proof', 'performance']) cpSync(at('docs', part), at('server/dist/docs', part), { recursive: true })
@@ -42,6 +55,10 @@ for (const file of readdirSync(at('docs')).filter((name) => /\.(md|svg)$/.test(n
 const states = statusOfProofs().map(({ proof, state }) => [proof, state])
 writeFileSync(at('server/dist/docs/proof-status.json'), JSON.stringify(Object.fromEntries(states)))
 cpSync(at('server/src/storage/migrations'), at('server/dist/migrations'), { recursive: true })
+// A start that ends for want of a database compiles what every start compiles, and leaves it beside the bundle.
+spawnSync(process.execPath, [at('server/dist/main.js'), 'serve'], {
+  env: { FAREBOX_DATABASE_URL: 'postgres://127.0.0.1:1/none', FAREBOX_LOG_LEVEL: 'silent' },
+})
 await bundle({ main: at('sandbox/src/main.ts') }, at('sandbox/dist'))
 await buildClient()
 run('vite', 'build', '--logLevel', 'warn', '--config', 'console/vite.config.ts')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, it } from 'node:test'
 import { measure } from '../../harness/figures.ts'
@@ -10,6 +10,7 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 
 const database = await freshDatabase()
 const BUILT = ['server/dist/main.js', 'server/dist/migrations', 'client/dist/index.d.ts', 'console/dist/index.html']
+const PACKAGE = /^.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//
 const isBuilt = (file: string) => existsSync(path.join(ROOT, file))
 
 describe('npm run build', () => {
@@ -24,6 +25,22 @@ describe('npm run build', () => {
       assert.equal((await gateway.stop()).code, 0)
       return tookMs
     })
+  })
+
+  it('gives a server that brings its packages with it, with the license of each, and what was compiled of it', () => {
+    const dist = path.join(ROOT, 'server/dist')
+    const sources = readdirSync(dist).flatMap((file) => {
+      return file.endsWith('.map') ? JSON.parse(readFileSync(path.join(dist, file), 'utf8')).sources : []
+    })
+    const packages = new Set(sources.flatMap((file: string) => PACKAGE.exec(file)?.[1] ?? []))
+    assert.ok(packages.size > 50, `${packages.size} packages`)
+    const notices = readFileSync(path.join(dist, 'third-party-notices.txt'), 'utf8')
+    const named = new Set([...notices.matchAll(/^(\S+) \d+\.\d+\.\d+\S*$/gm)].map(([, name]) => name))
+    assert.deepEqual(
+      [...packages].filter((name) => !named.has(name as string)),
+      [],
+    )
+    assert.ok(readdirSync(path.join(dist, 'compile-cache')).length > 0)
   })
 
   it('serves the same guides, drawings and proofs as the sources, and says which proofs are stale', async () => {
