@@ -66,6 +66,6 @@ for (const stream of [process.stdout, process.stderr])
     outputClosed()
   })
 
-await createProgram({ serve }).parseAsync()
+await (await createProgram({ serve }, process.argv[2])).parseAsync()
 // Whatever a failed start left open must not keep alive a process that has said why it ends.
 process.exit()

@@ -12,7 +12,7 @@ import { callsIn, codeIn, problemsOf } from './commands.ts'
 
 /** The history keeps what was once possible, and the reference of commands is written from the program itself. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['CHANGELOG.md', 'docs/cli.md'])
-const program = createProgram({ serve: () => Promise.resolve() })
+const program = await createProgram({ serve: () => Promise.resolve() })
 
 const shown = filesOfCheckout(ROOT)
   .filter((file) => file.endsWith('.md') && !LEFT_OUT.has(file))

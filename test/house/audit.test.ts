@@ -20,7 +20,7 @@ const readOnly = startShell({
   FAREBOX_DATABASE_URL: `${databaseUrl}?options=${encodeURIComponent('-c default_transaction_read_only=on')}`,
 })
 
-const commands = commandsOf(createProgram({ serve: () => Promise.resolve() }))
+const commands = commandsOf(await createProgram({ serve: () => Promise.resolve() }))
 const named = (effect: string) => [...commands].filter(([, own]) => own === effect).map(([name]) => name)
 const outputs: string[] = []
 const ORIGIN = { via: 'command line', host: hostname() }

@@ -20,7 +20,7 @@ async function run(args: readonly string[]): Promise<{ code: number; output: str
     return true
   }
   process.exitCode = 0
-  await createProgram({ serve }).parseAsync([...args], { from: 'user' })
+  await (await createProgram({ serve })).parseAsync([...args], { from: 'user' })
   return { code: Number(process.exitCode), output, stdout }
 }
 

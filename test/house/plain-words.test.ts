@@ -276,8 +276,8 @@ function problemsOfOption({ description, mandatory, required, defaultValue, nega
   ]
 }
 
-describe('the help of every command', () => {
-  const commands = commandsBelow(createProgram({ serve: () => Promise.resolve() }))
+describe('the help of every command', async () => {
+  const commands = commandsBelow(await createProgram({ serve: () => Promise.resolve() }))
 
   it('says what the command does', () => {
     assert.ok(commands.length > 50, `${commands.length} were found`)

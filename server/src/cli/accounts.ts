@@ -38,7 +38,7 @@ import {
 } from './command.ts'
 import { keyLines } from './key-spend.ts'
 import { limitsLine } from './limits-line.ts'
-import { sealFor } from './rotate.ts'
+import { sealFor } from './seal-for.ts'
 
 export function addAccountCommands(program: Command): void {
   const accounts = program.command('accounts').description('manage customer accounts')

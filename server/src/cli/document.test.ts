@@ -18,8 +18,8 @@ function commandsIn(above: Command, path = above.name()): ReadonlyMap<string, Co
 
 const headingsIn = (text: string) => [...text.matchAll(/^#{2,4} (farebox .+)$/gm)].map(([, name]) => name ?? '')
 
-describe('the document of commands', () => {
-  const program = newProgram()
+describe('the document of commands', async () => {
+  const program = await newProgram()
   const commands = commandsIn(program)
   const text = commandDocument(program)
 
@@ -48,8 +48,8 @@ describe('the document of commands', () => {
     assert.match(text, /^farebox accounts tier \[options\] <account> <tier>$/m)
   })
 
-  it('has a command that is added, and says what it changes', () => {
-    const more = newProgram()
+  it('has a command that is added, and says what it changes', async () => {
+    const more = await newProgram()
     writing(more.command('planted').description('have one below'), 'deep <id>').description('plant one')
     const added = commandDocument(more)
     assert.deepEqual(headingsIn(added), [...commands.keys(), 'farebox planted', 'farebox planted deep'])
@@ -57,5 +57,23 @@ describe('the document of commands', () => {
       added,
       /^\| \[farebox planted deep\]\(#farebox-planted-deep\) +\| plant one +\| recorded in the audit log +\|$/m,
     )
+  })
+})
+
+describe('a run of one command', () => {
+  it('loads only the commands that come with its own, and they are those of the whole program', async () => {
+    const whole = new Map((await newProgram()).commands.map((command) => [command.name(), command]))
+    for (const [word, command] of whole) {
+      const alone = await createProgram({ serve: () => Promise.resolve() }, word)
+      assert.ok(alone.commands.length <= 2, `${word} loads ${alone.commands.map((one) => one.name())}`)
+      const own = alone.commands.find((one) => one.name() === word)
+      assert.equal(own?.helpInformation(), command.helpInformation())
+    }
+  })
+
+  it('has every command where its word is none, for the help and the suggestion', async () => {
+    const { length } = (await newProgram()).commands
+    for (const word of ['--help', 'help', 'acounts'])
+      assert.equal((await createProgram({ serve: () => Promise.resolve() }, word)).commands.length, length)
   })
 })

@@ -13,7 +13,7 @@ import { Fault } from '../kernel/fault.ts'
 import { ROLES, type Role } from '../kernel/role.ts'
 import { createSendMail } from '../storage/mail.ts'
 import { accountIdOf, idOf, ids, operator, plain, print, reading, running, withPools, writing } from './command.ts'
-import { sealFor } from './rotate.ts'
+import { sealFor } from './seal-for.ts'
 
 export function addPeopleCommands(program: Command): void {
   const people = program.command('people').description('manage the people who can sign in')

@@ -1,88 +1,57 @@
 import { Command } from 'commander'
 import type { Config } from '../config.ts'
-import { sealOf } from '../kernel/seal.ts'
-import { migrate, requireMigrated } from '../storage/migrate.ts'
-import { checkSafety } from '../storage/safety.ts'
-import { requireMasterKey } from '../storage/sealed-values.ts'
-import { addAccountCommands } from './accounts.ts'
-import { addAuditCommand } from './audit.ts'
-import { addBudgetCommands } from './budgets.ts'
-import { declared, print, quietLog, reading, running, withAnyPools } from './command.ts'
-import { addContractCommands } from './contract.ts'
-import { addCreditCommand } from './credit.ts'
-import { addGrantCommands } from './grants.ts'
-import { addIdentityCommands } from './identity.ts'
-import { addLedgerCommands } from './ledger.ts'
-import { addLossCommands } from './losses.ts'
-import { addModelCommands } from './models.ts'
-import { addOutboxCommands } from './outbox.ts'
-import { addPeopleCommands } from './people.ts'
-import { addPriceCommands } from './prices.ts'
-import { addQuotaCommands } from './quota.ts'
-import { addSecretCommands, SEALED_COLUMNS } from './rotate.ts'
-import { addTaskCommands } from './tasks.ts'
-import { addUpstreamCommands } from './upstreams.ts'
 import { VERSION } from './version.ts'
 
 type Parts = { readonly serve: (config: Config) => Promise<void> }
+type Add = (program: Command) => void
 
-/** The operator's command line. A command that fails says why in a line or a few, and exits with 1. */
-export function createProgram({ serve }: Parts): Command {
+/** The operator's command line. A command that fails says why in a line or a few, and exits with 1. It has every command, unless one word says which is needed. */
+export async function createProgram({ serve }: Parts, word?: string): Promise<Command> {
   const program = new Command('farebox')
     .description('A metered gateway with a hard ceiling on spend.')
     .version(VERSION, '--version', 'print the version')
-
-  // What it changes is recorded as it is done: by workers, members and calls.
-  declared(program, 'serve', 'apart')
-    .description('run the service in the foreground; SIGTERM finishes accepted calls and stops')
-    .option('--roles <list>', 'parts to run, such as gateway,admin (default: the setting roles, or all)')
-    .action((options: { roles?: string }) =>
-      running(serve, options.roles === undefined ? {} : { roles: options.roles }),
-    )
-
-  // Its record is the table of migrations: the audit log itself comes with one of them.
-  declared(program, 'migrate', 'apart')
-    .description('migrate the database to the version of this program')
-    .action(() => running(applyMigrations))
-
-  const config = program.command('config').description('check the configuration')
-  reading(config, 'check')
-    .description('check whether the service would start with this configuration and database')
-    .action(() => running(checkConfig))
-
-  addAccountCommands(program)
-  addIdentityCommands(program)
-  addBudgetCommands(program)
-  addGrantCommands(program)
-  addCreditCommand(program)
-  addQuotaCommands(program)
-  addPeopleCommands(program)
-  addPriceCommands(program)
-  addModelCommands(program)
-  addUpstreamCommands(program)
-  addTaskCommands(program)
-  addLedgerCommands(program)
-  addLossCommands(program)
-  addOutboxCommands(program)
-  addSecretCommands(program)
-  addAuditCommand(program)
-  addContractCommands(program)
+  const groups = [
+    { words: ['serve'], load: async (): Promise<Add> => addServe(await import('./command.ts'), serve) },
+    ...GROUPS,
+  ]
+  if (word === '--version') return program
+  const wanted = groups.filter(({ words }) => words.some((one) => one === word))
+  for (const { load } of wanted.length > 0 ? wanted : groups) (await load())(program)
   return program
 }
 
-async function applyMigrations(config: Config): Promise<void> {
-  const applied = await migrate({ url: config.database.url, log: quietLog(config) })
-  print(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`)
-}
+type Group = { readonly words: readonly string[]; readonly load: () => Promise<Add> }
 
-async function checkConfig(config: Config): Promise<void> {
-  print('The configuration is valid.')
-  await withAnyPools(config, async ({ money, rest }) => {
-    await checkSafety({ money, rest })
-    print("PostgreSQL's settings are safe for money.")
-    await requireMigrated(rest)
-    print('The database is at the version that this program needs.')
-    await requireMasterKey(rest, sealOf(config.secrets), SEALED_COLUMNS)
-    print('The master key opens what is stored.')
-  })
+/** In the order of the help, each with the words that it adds: a run loads what its own word needs. */
+const GROUPS: readonly Group[] = [
+  { words: ['migrate', 'config'], load: async () => (await import('./database.ts')).addDatabaseCommands },
+  { words: ['accounts', 'plans'], load: async () => (await import('./accounts.ts')).addAccountCommands },
+  { words: ['keys'], load: async () => (await import('./identity.ts')).addIdentityCommands },
+  { words: ['budgets'], load: async () => (await import('./budgets.ts')).addBudgetCommands },
+  { words: ['grants'], load: async () => (await import('./grants.ts')).addGrantCommands },
+  { words: ['credit'], load: async () => (await import('./credit.ts')).addCreditCommand },
+  { words: ['quota'], load: async () => (await import('./quota.ts')).addQuotaCommands },
+  { words: ['people', 'members'], load: async () => (await import('./people.ts')).addPeopleCommands },
+  { words: ['prices'], load: async () => (await import('./prices.ts')).addPriceCommands },
+  { words: ['models'], load: async () => (await import('./models.ts')).addModelCommands },
+  { words: ['upstreams'], load: async () => (await import('./upstreams.ts')).addUpstreamCommands },
+  { words: ['tasks'], load: async () => (await import('./tasks.ts')).addTaskCommands },
+  { words: ['ledger'], load: async () => (await import('./ledger.ts')).addLedgerCommands },
+  { words: ['losses'], load: async () => (await import('./losses.ts')).addLossCommands },
+  { words: ['outbox'], load: async () => (await import('./outbox.ts')).addOutboxCommands },
+  { words: ['secrets'], load: async () => (await import('./rotate.ts')).addSecretCommands },
+  { words: ['audit'], load: async () => (await import('./audit.ts')).addAuditCommand },
+  { words: ['contract'], load: async () => (await import('./contract.ts')).addContractCommands },
+]
+
+function addServe({ declared, running }: typeof import('./command.ts'), serve: Parts['serve']): Add {
+  return (program) => {
+    // What it changes is recorded as it is done: by workers, members and calls.
+    declared(program, 'serve', 'apart')
+      .description('run the service in the foreground; SIGTERM finishes accepted calls and stops')
+      .option('--roles <list>', 'parts to run, such as gateway,admin (default: the setting roles, or all)')
+      .action((options: { roles?: string }) =>
+        running(serve, options.roles === undefined ? {} : { roles: options.roles }),
+      )
+  }
 }

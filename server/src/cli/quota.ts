@@ -25,7 +25,7 @@ import {
   writing,
 } from './command.ts'
 import { limitsLine } from './limits-line.ts'
-import { sealFor } from './rotate.ts'
+import { sealFor } from './seal-for.ts'
 
 export function addQuotaCommands(program: Command): void {
   const quota = program.command('quota').description('decide on quota requests: customers who ask for higher limits')

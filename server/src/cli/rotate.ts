@@ -1,40 +1,12 @@
 import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Config } from '../config.ts'
-import { SEALED_IN_TASKS } from '../gateway/plans/video-tasks.ts'
-import { SEALED_APPROVALS } from '../identity/approvals.ts'
-import { SECOND_FACTORS } from '../identity/people/second-factor.ts'
 import { type Seal, sealOf } from '../kernel/seal.ts'
-import { VERIFIERS } from '../links/attempts.ts'
-import { TOKEN_KEYS } from '../links/tokens.ts'
-import { SEALED_SIGNING_KEYS } from '../oauth/provider/signing-keys.ts'
 import { type Deed, record } from '../storage/audit.ts'
-import { SEALED_MESSAGES } from '../storage/outbox.ts'
-import { countOldValues, reseal, type Sealed } from '../storage/reseal.ts'
-import { requireMasterKey } from '../storage/sealed-values.ts'
+import { countOldValues, reseal } from '../storage/reseal.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
-import { CREDENTIALS } from '../upstreams/credential.ts'
 import { operator, print, running, withPools, writing } from './command.ts'
-
-/** Everything that is under the master key. */
-const ALL = [
-  CREDENTIALS,
-  TOKEN_KEYS,
-  VERIFIERS,
-  ...SEALED_IN_TASKS,
-  SEALED_APPROVALS,
-  SEALED_MESSAGES,
-  SECOND_FACTORS,
-  SEALED_SIGNING_KEYS,
-]
-export const SEALED_COLUMNS: readonly Sealed[] = ALL
-
-/** For commands that seal: null without a master key, and never with another one than what is stored. */
-export async function sealFor(pool: pg.Pool, { secrets }: Config): Promise<Seal | null> {
-  const seal = sealOf(secrets)
-  if (seal !== null) await requireMasterKey(pool, seal, SEALED_COLUMNS)
-  return seal
-}
+import { SEALED_COLUMNS } from './sealed-columns.ts'
 
 export function addSecretCommands(program: Command): void {
   const secrets = program.command('secrets').description('manage encrypted secrets')
@@ -49,7 +21,7 @@ async function rotate(config: Config): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
     const lost: string[] = []
     const write = recordedOnce(pool, await deedOf(pool, seal))
-    for (const sealed of ALL) {
+    for (const sealed of SEALED_COLUMNS) {
       const { done, failed } = await reseal(pool, seal, sealed, write)
       print(`${sealed.what}: ${done} sealed again`)
       lost.push(...failed.map((key) => `${sealed.table} ${key}`))
@@ -64,7 +36,7 @@ async function rotate(config: Config): Promise<void> {
 
 async function deedOf(pool: pg.Pool, seal: Seal): Promise<Deed> {
   const values: Record<string, number> = {}
-  for (const sealed of ALL) {
+  for (const sealed of SEALED_COLUMNS) {
     const count = await countOldValues(pool, seal, sealed)
     if (count > 0) values[sealed.what] = count
   }

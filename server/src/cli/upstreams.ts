@@ -15,7 +15,7 @@ import { doubledPath, parseBaseUrl } from '../upstreams/address.ts'
 import { listUpstreams, removeUpstream, saveUpstream, turnUpstream } from '../upstreams/configure.ts'
 import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
 import { addProbeCommand } from './probe.ts'
-import { sealFor } from './rotate.ts'
+import { sealFor } from './seal-for.ts'
 
 const ids = createIds({ clock: systemClock })
 
