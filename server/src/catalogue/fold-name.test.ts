@@ -25,4 +25,12 @@ describe('a folded name', () => {
     const names = ['max_token', 'max_tokens_2', 'xmax_tokens', 'n', 'm', 'größe', 'grosse_']
     assert.equal(new Set(names.map(foldName)).size, names.length)
   })
+
+  it('leaves out the same of ASCII as of a name with another letter in it', () => {
+    // The sharp s is none of ASCII, and folds to two letters.
+    for (let code = 0; code < 0x80; code += 1) {
+      const letter = String.fromCharCode(code)
+      assert.equal(`ss${foldName(letter)}`, foldName(`ß${letter}`), `U+${code.toString(16)}`)
+    }
+  })
 })
