@@ -1,11 +1,11 @@
 import { type Contracts, createContracts } from './app/contracts.ts'
 import { createFaces } from './app/faces.ts'
 import { createGateway, type Gateway } from './app/gateway.ts'
-import { createGround, type Ground, missingIn, STALE_MS } from './app/ground.ts'
+import { createGround, type Ground, STALE_MS } from './app/ground.ts'
 import type { ListeningRole } from './app/listeners.ts'
 import { createMoney, type Money } from './app/money.ts'
 import type { Start } from './app/options.ts'
-import { authorizationOf, createIssuerOf, createPeopleOf } from './app/people.ts'
+import type { SiteParts } from './app/people.ts'
 import { createWork } from './app/work.ts'
 import type { Calls } from './calls/calls.ts'
 import { SEALED_COLUMNS } from './cli/sealed-columns.ts'
@@ -13,8 +13,6 @@ import type { Config } from './config.ts'
 import { type Listener, listen } from './http/listen.ts'
 import type { DrainOptions } from './http/wire/drain.ts'
 import type { Clock } from './kernel/clock.ts'
-import { createKeptPrices, type KeptPrices } from './site/kept-prices.ts'
-import { createWatch, type Watch } from './site/status/watch.ts'
 import type { ChangeFeed } from './storage/change-feed.ts'
 import { requireMigrated } from './storage/migrate.ts'
 import { checkSafety } from './storage/safety.ts'
@@ -44,14 +42,12 @@ export async function startApp(config: Config, options: Start): Promise<App> {
   const money = createMoney(ground)
   const contracts = createContracts(ground, options)
   const gateway = createGateway(ground, money, contracts)
-  const work = createWork(ground, money, { ...gateway, contracts }, options)
-  const issuer = createIssuerOf(ground)
-  const authorization = authorizationOf(ground, work.outbound)
-  const sitePrices = createKeptPrices({ ...ground, pool: ground.pools.rest })
-  const watch = createWatch({ ...ground, isLedgerThere: () => missingIn(ground).length === 0 })
-  const faces = { people: createPeopleOf(ground), issuer, authorization, contracts, sitePrices, watch }
-  const listeners = createFaces(ground, money, gateway, faces, options)
-  const parts = { ground, money, gateway, work, contracts, issuer, listeners, sitePrices, watch }
+  const work = await createWork(ground, money, { ...gateway, contracts }, options)
+  const site = config.roles.includes('site')
+    ? (await import('./app/people.ts')).createSiteParts(ground, work.outbound)
+    : null
+  const listeners = await createFaces(ground, money, gateway, { contracts, site }, options)
+  const parts = { ground, money, gateway, work, contracts, site, listeners }
   const { log } = ground
   try {
     const addresses = await Promise.race([start(parts), rejectWhen(options.cancel)])
@@ -76,24 +72,14 @@ type Parts = {
   readonly ground: Ground
   readonly money: Money
   readonly gateway: Gateway
-  readonly work: ReturnType<typeof createWork>
+  readonly work: Awaited<ReturnType<typeof createWork>>
   readonly contracts: Contracts
-  readonly issuer: ReturnType<typeof createIssuerOf>
+  /** Null where this process has not the role. */
+  readonly site: SiteParts | null
   readonly listeners: readonly Listener<ListeningRole>[]
-  readonly sitePrices: KeptPrices
-  readonly watch: Watch
 }
 
-async function start({
-  ground,
-  money,
-  gateway,
-  work,
-  contracts,
-  listeners,
-  sitePrices,
-  watch,
-}: Parts): Promise<App['addresses']> {
+async function start({ ground, money, gateway, work, contracts, site, listeners }: Parts): Promise<App['addresses']> {
   const { log, clock, pools, feed } = ground
   await checkSafety(pools)
   await requireMigrated(pools.rest)
@@ -105,14 +91,12 @@ async function start({
   // What was reached before must be known before the first call.
   if (work.makesCalls) await gateway.losses.look()
   for (const chore of work.chores) chore.start()
-  if (ground.config.roles.includes('site')) {
-    // Pages never wait for it from here on.
-    await sitePrices.read()
-    sitePrices.chore.start()
-  }
+  // Pages never wait for it from here on.
+  await site?.prices.read()
+  site?.prices.chore.start()
   feed.start()
   await untilFresh(feed, clock)
-  watch.chore.start()
+  site?.watch.chore.start()
   return listen(listeners, log)
 }
 
@@ -125,19 +109,18 @@ function waitingIn({ listeners, money }: Parts): string {
 
 /** Finishes what was accepted, as far as the deadline lets it, and lets go of everything. How many requests were cut. */
 async function stop(parts: Parts, options: DrainOptions, storageDeadlineMs?: number): Promise<number> {
-  const { ground, money, gateway, work, issuer, listeners, sitePrices, watch } = parts
+  const { ground, money, gateway, work, site, listeners } = parts
   const { clock, log, feed, pools } = ground
   const { calls } = money
   const deadlineAtMs = clock.monotonicMs() + (options.deadlineMs ?? 0)
   const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
   money.partitions.stop()
-  await issuer?.close()
-  const chored = Promise.all(
-    [...work.chores, sitePrices.chore, watch.chore].map((chore) => chore.stop(CHORES_DEADLINE_MS)),
-  )
-    .then(() => Promise.all([work.poller?.idle(), work.outbox.stop(DELIVERIES_DEADLINE_MS)]))
+  await site?.issuer?.close()
+  const chores = [...work.chores, ...(site === null ? [] : [site.prices.chore, site.watch.chore])]
+  const chored = Promise.all(chores.map((chore) => chore.stop(CHORES_DEADLINE_MS)))
+    .then(() => work.worker?.idle(DELIVERIES_DEADLINE_MS))
     .finally(() => {
-      work.mail?.close()
+      work.worker?.close()
       return work.outbound.close()
     })
   // A caller who left, or was cut off, has a call that still runs: it is ended by what its upstream says, while there is

@@ -41,9 +41,9 @@ type Parts = {
   /** What callers reach on base_url. */
   readonly families: (shown: { readonly assets: Assets; readonly linkPages: LinkPages }) => readonly Family[]
   /** What agents reach on mcp_url. */
-  readonly agent: () => AgentFace & { readonly challenge: NonNullable<Policy['challenge']> }
+  readonly agent: () => Promise<AgentFace & { readonly challenge: NonNullable<Policy['challenge']> }>
   /** What people and clients reach on site_url. */
-  readonly siteRoutes: (pages: Pages) => SiteFace
+  readonly siteRoutes: (pages: Pages) => Promise<SiteFace>
   /** What base_url says of itself to clients, where tokens are issued for it. */
   readonly baseMetadata: { readonly path: string; readonly metadata: object } | null
   /** What programs read on site_url. */
@@ -64,7 +64,7 @@ export type SiteFace = {
 const OAUTH_BYTES = 16_384
 
 /** What is listened on, by the roles of this process: each with its policy and its families. */
-export function createListeners(parts: Parts): readonly Listener<ListeningRole>[] {
+export async function createListeners(parts: Parts): Promise<readonly Listener<ListeningRole>[]> {
   const { config, edge, headerNames, keyRefused, countUnknown, waitMs } = parts
   const { families, agent, siteRoutes, contractFamilies, baseMetadata } = parts
   const { http } = config
@@ -75,7 +75,7 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
   const pages = createPages({ assets, siteUrl: http.site_url })
   // People fill in forms there, and a form is known by its origin.
   const sitePages = createPages({ assets, siteUrl: http.site_url, referrerPolicy: 'strict-origin' })
-  const edges: Readonly<Record<ListeningRole, () => Edge>> = {
+  const edges: Readonly<Record<ListeningRole, () => Edge | Promise<Edge>>> = {
     gateway: () =>
       createEdge({
         ...shared,
@@ -92,8 +92,8 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
         corsOrigins: http.cors_origins,
         exposedHeaders: [...Object.values(headerNames), 'WWW-Authenticate'],
       }),
-    site: () => {
-      const face = siteRoutes(sitePages)
+    site: async () => {
+      const face = await siteRoutes(sitePages)
       return createEdge({
         ...shared,
         policy: createSitePolicy(http.site_url),
@@ -101,8 +101,8 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
         families: [...siteFamilies(face), assetsFamily(assets), face.account, ...contractFamilies],
       })
     },
-    agent: () => {
-      const face = agent()
+    agent: async () => {
+      const face = await agent()
       return createEdge({
         ...shared,
         policy: createAgentPolicy(http.mcp_url, face.challenge, home),
@@ -117,7 +117,7 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
       createEdge({ ...shared, policy: createAdminPolicy(http.admin_hosts), families: [metricsFamily(metrics)] }),
   }
   const roles = config.roles.filter((role) => role !== 'worker')
-  return roles.map((role) => ({ role, edge: edges[role](), at: config.listen[role] }))
+  return Promise.all(roles.map(async (role) => ({ role, edge: await edges[role](), at: config.listen[role] })))
 }
 
 function siteFamilies({ pages, raw }: SiteFace): readonly Family[] {

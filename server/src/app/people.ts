@@ -9,11 +9,26 @@ import type { AuthorizationServerParts } from '../oauth/provider/server.ts'
 import { GRANTS_PATH } from '../oauth/routes/grants.ts'
 import { ISSUER_CALLBACK } from '../oauth/routes/issuer.ts'
 import { createOutbound, type Outbound } from '../outbound/outbound.ts'
+import { createKeptPrices } from '../site/kept-prices.ts'
+import { createWatch } from '../site/status/watch.ts'
 import { createSendMail } from '../storage/mail.ts'
-import { type Ground, issuerOf, siteUrlOf } from './ground.ts'
+import { type Ground, issuerOf, missingIn, siteUrlOf } from './ground.ts'
+
+/** What the website has beside its routes. */
+export function createSiteParts(ground: Ground, outbound: Outbound) {
+  return {
+    people: createPeopleOf(ground),
+    issuer: createIssuerOf(ground),
+    authorization: authorizationOf(ground, outbound),
+    prices: createKeptPrices({ ...ground, pool: ground.pools.rest }),
+    watch: createWatch({ ...ground, isLedgerThere: () => missingIn(ground).length === 0 }),
+  }
+}
+
+export type SiteParts = ReturnType<typeof createSiteParts>
 
 /** Who people are. Passwords are hashed by few at a time in the whole process. */
-export function createPeopleOf({ config, pools, ids, seal }: Ground): People {
+function createPeopleOf({ config, pools, ids, seal }: Ground): People {
   const { people } = config
   return createPeople({
     pool: pools.rest,
@@ -37,7 +52,7 @@ export function createPeopleOf({ config, pools, ids, seal }: Ground): People {
  * Who people can sign in by, where the operator says so. Its own origin is listed by being configured; whatever else it names is asked as
  * a stranger's address is.
  */
-export function createIssuerOf({ config: { people, http, outbound: rules }, clock, log, metrics }: Ground) {
+function createIssuerOf({ config: { people, http, outbound: rules }, clock, log, metrics }: Ground) {
   const { issuer: given } = people
   if (given === undefined || http.site_url === undefined) return null
   const { access, allowed_origins: allowed, refused_networks: refusedNetworks } = rules
@@ -54,7 +69,7 @@ export function createIssuerOf({ config: { people, http, outbound: rules }, cloc
 }
 
 /** What the authorization server is made of; null where there is none. */
-export function authorizationOf(
+function authorizationOf(
   { config, pools, ids, clock, log, seal }: Ground,
   outbound: Outbound,
 ): AuthorizationServerParts | null {

@@ -1,0 +1,28 @@
+import { createMetadata } from '../agent/metadata.ts'
+import { createOriginCheck } from '../agent/origins.ts'
+import { createToolRefusals } from '../agent/refusals.ts'
+import { createAgentFace } from '../agent/server.ts'
+import { catalogue as ours } from '../catalogue/catalogue.ts'
+import { VERSION } from '../cli/version.ts'
+import type { Gateway } from './gateway.ts'
+import { type Ground, issuerOf } from './ground.ts'
+import type { Money } from './money.ts'
+import type { Start } from './options.ts'
+
+/** What agents reach: five tools on what callers have. */
+export function createAgentFaceOf(ground: Ground, { begin }: Money, gateway: Gateway, { catalogue = ours }: Start) {
+  const { config, pools, ids, clock, time, log, metrics, headerNames } = ground
+  const { http, names } = config
+  const { run, mandates, models, prices, tasks, links, jsonLimits, refusals } = gateway
+  const metadata = createMetadata({ mcpUrl: http.mcp_url, siteUrl: issuerOf(config) })
+  const face = createAgentFace({
+    ...{ catalogue, run, begin, mandates, models, prices, tasks, links, ids, names, headerNames, jsonLimits, metadata },
+    ...{ clock, time, pool: pools.rest },
+    publicUrl: http.public_url,
+    version: VERSION,
+    provider: names.provider,
+    isOurOrigin: createOriginCheck(http.mcp_url, http.cors_origins),
+    refused: createToolRefusals({ count: refusals.count, metrics, log }),
+  })
+  return { ...face, challenge: metadata.challenge }
+}
