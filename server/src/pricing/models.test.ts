@@ -31,7 +31,7 @@ import { silentLog } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { removeUpstream, saveUpstream } from '../upstreams/configure.ts'
 import { removeModel, removeRoute, saveModel, saveRoute, setModelPrice } from './configure-models.ts'
-import { createModels, type Model, orderRoutes, priceOfModel, type Route } from './models.ts'
+import { createModels, type Model, priceOfModel } from './models.ts'
 
 const PROOF = 'models'
 
@@ -352,43 +352,6 @@ describe('the models of the sandbox', () => {
       ['openai'],
     )
     assert.equal((await find(UNPRICED_MODEL))?.price, null)
-  })
-})
-
-describe('routes', () => {
-  const route = (id: string, priority: number, weight: number): Route => {
-    return { id, slot: id, protocol: 'openai', upstreamModel: id, priority, weight, profile: PLAIN_PROFILE }
-  }
-
-  it('are all asked, by priority', () => {
-    const routes = [route('c', 5, 1), route('a', -1, 1), route('b', 0, 1_000_000)]
-    assert.deepEqual(idsOf(orderRoutes(routes, Math.random)), ['a', 'b', 'c'])
-    assert.deepEqual(orderRoutes([], Math.random), [])
-    assert.deepEqual(idsOf(routes), ['c', 'a', 'b'])
-    assert.equal(orderRoutes(routes, () => 0).length, 3)
-  })
-
-  it('of one priority come first as often as their weight says, and so does the next among the rest', () => {
-    const routes = [route('a', 0, 1), route('b', 0, 3), route('c', 0, 6), route('last', 1, 1_000)]
-    const TIMES = 60_000
-    const counts = new Map<string, number>()
-    for (let i = 0; i < TIMES; i += 1) {
-      const order = idsOf(orderRoutes(routes, Math.random))
-      assert.equal(order[3], 'last')
-      for (const key of [order[0], order.slice(0, 2).join()])
-        counts.set(String(key), (counts.get(String(key)) ?? 0) + 1)
-    }
-    const share = (key: string) => (counts.get(key) ?? 0) / TIMES
-    // Five standard deviations of the largest are 0.0103.
-    for (const [key, wanted] of [
-      ['a', 0.1],
-      ['b', 0.3],
-      ['c', 0.6],
-      ['c,b', 0.6 * (3 / 4)],
-      ['b,c', 0.3 * (6 / 7)],
-      ['a,b', 0.1 * (3 / 9)],
-    ] as const)
-      assert.ok(Math.abs(share(key) - wanted) < 0.0105, `${key}: ${share(key)} instead of ${wanted}`)
   })
 })
 

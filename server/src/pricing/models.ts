@@ -25,7 +25,7 @@ export type Model = {
   readonly tokenizer: Tokenizer
   /** Null where none was set. Neither that nor what can't be read is a price: see `priceOfModel`. */
   readonly price: ModelPrice | typeof UNREADABLE | null
-  /** The enabled ones, by priority; `orderRoutes` says in which order to ask. */
+  /** The enabled ones, by priority. */
   readonly routes: readonly Route[]
 }
 
@@ -119,18 +119,6 @@ export function priceOfModel({ id, price }: Pick<Model, 'id' | 'price'>): ModelP
 
 function noPrice(reason: string): Fault {
   return new Fault('invalid_billing_configuration', { cause: new Error(reason) })
-}
-
-/**
- * All of them, in the order in which they are to be asked: by priority, and among equals by chance, where each comes
- * first as often as its share of their weight.
- */
-export function orderRoutes(routes: readonly Route[], random: () => number): readonly Route[] {
-  if (routes.length < 2) return routes
-  return routes
-    .map((route) => ({ route, place: -Math.log(1 - random()) / route.weight }))
-    .toSorted((a, b) => a.route.priority - b.route.priority || a.place - b.place)
-    .map(({ route }) => route)
 }
 
 type Loaded = { readonly model: Model; readonly modes: readonly Mode[] }

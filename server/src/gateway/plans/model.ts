@@ -6,7 +6,7 @@ import type { Id } from '../../kernel/ids.ts'
 import { LARGE_BYTES, REPLY_MOST_BYTES, type ReplyRoom } from '../../kernel/memory-budget.ts'
 import { ZERO } from '../../kernel/money.ts'
 import { rational } from '../../kernel/rational.ts'
-import { type Models, orderRoutes, priceOfModel } from '../../pricing/models.ts'
+import { type Models, priceOfModel } from '../../pricing/models.ts'
 import { outputMostOf } from '../../pricing/output-most.ts'
 import { pricingOf } from '../../pricing/price-model.ts'
 import type { Prices } from '../../pricing/prices.ts'
@@ -46,6 +46,7 @@ import { credentialFor, sendOnce } from '../send.ts'
 import { openOnce, openUntil } from '../send-stream.ts'
 import type { TellRefused } from '../tell-refused.ts'
 import { adviceOn, fittingOutputOf } from '../token-advice.ts'
+import { orderRoutes } from './route-order.ts'
 
 type Parts = {
   readonly models: Pick<Models, 'find' | 'list'>
@@ -118,7 +119,11 @@ export function createModelPlan(parts: Parts) {
     const pricing = pricingOf({ price: priceOfModel(model), ask, outputMost, multiplier }, { counter, tokenizer })
     const heldFor = (outputLimit: number, moreInput = 0) =>
       pricing.heldFor?.(outputMostOf({ ...ask, outputLimit }, routes, model.limits), moreInput) ?? ZERO
-    const bound = await targetsOf(bindings, orderRoutes(routes, Math.random), caller.mode)
+    const bound = await targetsOf(
+      bindings,
+      orderRoutes(routes, () => 1 - Math.random()),
+      caller.mode,
+    )
     // What costs nothing loses nothing.
     const open = isFree ? bound : lossGuard(bound, { accountId: caller.accountId, sold: model.id })
     const targets = takersOf(open, ask.unknownMembers, caller.mode)

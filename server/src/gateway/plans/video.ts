@@ -9,7 +9,7 @@ import type { ReplyRoom } from '../../kernel/memory-budget.ts'
 import type { Seal } from '../../kernel/seal.ts'
 import { Secret } from '../../kernel/secret.ts'
 import { videoPricingOf } from '../../pricing/by-second.ts'
-import { type Models, orderRoutes, priceOfModel } from '../../pricing/models.ts'
+import { type Models, priceOfModel } from '../../pricing/models.ts'
 import type { Prices } from '../../pricing/prices.ts'
 import { modelOf } from '../../protocols/members.ts'
 import { askOfVideo, createdIn, VIDEO } from '../../protocols/video.ts'
@@ -34,6 +34,7 @@ import {
 } from '../routing.ts'
 import { credentialFor, DEADLINES, sendOnce } from '../send.ts'
 import type { TellRefused } from '../tell-refused.ts'
+import { orderRoutes } from './route-order.ts'
 import { boundToTask } from './video-tasks.ts'
 
 type Parts = {
@@ -101,7 +102,11 @@ export function createVideoPlan(parts: Parts) {
     // No customer plan scales the price of a model; an agreement with the account does.
     const multiplier = await prices.timesFor(model.id, caller)
     const pricing = videoPricingOf({ price: priceOfModel(model), ask, multiplier })
-    const found = await targetsOf(bindings, orderRoutes(routes, Math.random), caller.mode)
+    const found = await targetsOf(
+      bindings,
+      orderRoutes(routes, () => 1 - Math.random()),
+      caller.mode,
+    )
     if (found.length === 0) throw notConfigured(caller.mode)
     const targets = lossGuard(found, { accountId: caller.accountId, sold: model.id })
     let asked: Target | undefined
