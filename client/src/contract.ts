@@ -1620,6 +1620,12 @@ export type GetRequestAnswer =
         first_byte_ms: number | null
         /** How the price was worked out. */
         formula: string | null
+        /** By which route of the model the call went, and why. */
+        routing: {
+          reason: 'sticky' | 'failover' | 'spill' | 'only'
+          slot: string
+          upstream_model: string
+        } | null
         status: number | null
         timeline: {
           [name: string]: unknown

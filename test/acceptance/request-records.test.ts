@@ -53,7 +53,7 @@ describe('GET /v1/requests/{id}', () => {
         at: ended_at,
       },
     ])
-    const { timeline, upstream, first_byte_ms, ...how } = Object(detail)
+    const { timeline, upstream, routing, first_byte_ms, ...how } = Object(detail)
     assert.deepEqual(how, {
       status: 200,
       formula: '41 tokens × 0.00000005 USD',
@@ -61,7 +61,7 @@ describe('GET /v1/requests/{id}', () => {
     })
     assert.deepEqual(attemptsIn(detail), [{ slot: 'rerank', outcome: 'answered', status: 200, reason: null }])
     assert.deepEqual(Object.keys(timeline).sort(), ['answered', 'begun', 'settled'])
-    assert.deepEqual([upstream.length, first_byte_ms], [1, timeline.settled])
+    assert.deepEqual([upstream.length, routing, first_byte_ms], [1, null, timeline.settled])
     assert.ok(begun_at !== null)
   })
 

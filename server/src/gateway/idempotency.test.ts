@@ -58,6 +58,7 @@ const DETAIL = {
   upstream: [],
   timeline: {},
   first_byte_ms: null,
+  routing: null,
 }
 const charged = { amount: nanos(1_500n), given_back: ZERO, detail: DETAIL }
 const unwritten = { ...charged, detail: null }

@@ -70,17 +70,32 @@ export type Attempt = {
   readonly endedMs: number
 }
 
+/** Why a call went to the route that it went to: its conversation's own, the next because that failed or had too much of it, or there was no other. */
+export const ROUTE_REASONS = ['sticky', 'failover', 'spill', 'only'] as const
+export type RouteReason = (typeof ROUTE_REASONS)[number]
+
+/** By which of a model's routes a call went, and why. */
+export type Routing = { readonly slot: string; readonly upstreamModel: string; readonly reason: RouteReason }
+
+type SentBy = {
+  readonly attempts: readonly Attempt[]
+  readonly kind: UpstreamKind
+  /** Left out of what is asked for by no routes of a model's. */
+  readonly routing?: Routing
+}
+
 /** What came of asking. Every attempt is told, the last one of which decided. */
-export type Sent = { readonly attempts: readonly Attempt[]; readonly kind: UpstreamKind } & (
-  | { readonly outcome: 'answered'; readonly reply: Incoming }
-  | { readonly outcome: 'streaming'; readonly stream: OpenStream }
-  | {
-      readonly outcome: 'not_sent' | 'unknown'
-      readonly failure: unknown
-      /** What the caller owes for it all the same, where it was given up because the caller had left. */
-      readonly owed?: () => Promise<Measured> | Measured
-    }
-)
+export type Sent = SentBy &
+  (
+    | { readonly outcome: 'answered'; readonly reply: Incoming }
+    | { readonly outcome: 'streaming'; readonly stream: OpenStream }
+    | {
+        readonly outcome: 'not_sent' | 'unknown'
+        readonly failure: unknown
+        /** What the caller owes for it all the same, where it was given up because the caller had left. */
+        readonly owed?: () => Promise<Measured> | Measured
+      }
+  )
 
 /** An answer that has begun, and how it is read as it passes. */
 export type OpenStream = {

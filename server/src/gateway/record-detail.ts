@@ -4,7 +4,7 @@ import type { Measured } from '../pricing/priced.ts'
 import type { Terms } from '../pricing/terms.ts'
 import type { Outcome } from './judge.ts'
 import type { Attempt, Plan, Sent } from './plan.ts'
-import type { RecordDetail, RecordedAttempt } from './records.ts'
+import type { RecordDetail, RecordedAttempt, RecordedRouting } from './records.ts'
 import type { Stopwatch } from './stopwatch.ts'
 
 type CallFacts = {
@@ -16,17 +16,13 @@ type CallFacts = {
 }
 
 /** What is kept of how a call ran, for its owner to look up. Nothing of its bodies is. */
-export function runOf({
-  plan,
-  sent,
-  status,
-  times,
-}: CallFacts): Pick<RecordDetail, 'model' | 'status' | 'upstream' | 'timeline' | 'first_byte_ms'> {
+export function runOf({ plan, sent, status, times }: CallFacts): Omit<RecordDetail, 'formula' | 'evidence'> {
   const { firstByte = null, ...timeline } = times.noted
   return {
     model: plan.model ?? null,
     status,
     upstream: attemptsOf(sent, times),
+    routing: routingOf(sent),
     timeline,
     first_byte_ms: firstByte,
   }
@@ -38,6 +34,11 @@ export function priceOf(
   { measured }: Pick<Outcome, 'measured'>,
 ): Pick<RecordDetail, 'formula' | 'evidence'> {
   return { formula: formulaOf(terms, measured), evidence: evidenceOf(measured) }
+}
+
+function routingOf({ routing }: Sent): RecordedRouting | null {
+  if (routing === undefined) return null
+  return { slot: routing.slot, upstream_model: routing.upstreamModel, reason: routing.reason }
 }
 
 function attemptsOf(sent: Sent, times: Stopwatch): readonly RecordedAttempt[] {

@@ -4,6 +4,7 @@ import { type Clock, within } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import { inPortions } from '../storage/in-portions.ts'
 import type { Log } from '../telemetry/log.ts'
+import type { RouteReason } from './plan.ts'
 
 /**
  * How a call went, for its owner to look up: evidence, the upstream's part, times. The ledger alone says what it cost, so
@@ -16,11 +17,15 @@ export type RecordDetail = {
   readonly formula: string | null
   readonly evidence: Readonly<Record<string, string | number | boolean | null>>
   readonly upstream: readonly RecordedAttempt[]
+  /** By which of a model's routes it went, and why; null where it has none. */
+  readonly routing: RecordedRouting | null
   /** Milliseconds since the request came. */
   readonly timeline: Readonly<Record<string, number>>
   /** As the timeline: when the first byte of the answer's body went to the caller; null where nobody was there for it. */
   readonly first_byte_ms: number | null
 }
+
+export type RecordedRouting = { readonly slot: string; readonly upstream_model: string; readonly reason: RouteReason }
 
 /** A request to an upstream. Which of a slot's upstreams it was is for operators alone. */
 export type RecordedAttempt = {

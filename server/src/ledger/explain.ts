@@ -131,11 +131,18 @@ function linesOfCharge(id: Id, row: z.output<typeof charge>): readonly string[] 
   ]
 }
 
-function linesOfRun({ model, status, upstream, first_byte_ms }: z.output<typeof recordDetail>): readonly string[] {
+function linesOfRun({
+  model,
+  status,
+  upstream,
+  routing,
+  first_byte_ms,
+}: z.output<typeof recordDetail>): readonly string[] {
   const asked = model === null ? '' : ` Model: ${model}.`
   const firstByte = first_byte_ms === null ? '' : ` First byte after ${first_byte_ms} ms.`
   return [
     ...(status === null ? [] : [`The caller got status ${status}.${asked}${firstByte}`]),
+    ...(routing === null ? [] : [`Route: ${routing.upstream_model} of ${routing.slot} (${routing.reason}).`]),
     ...upstream.map((attempt, at) => lineOfAttempt(attempt, at + 1)),
   ]
 }

@@ -24,6 +24,7 @@ export const recordDetail = z.object({
   formula: z.string().nullable().default(null),
   evidence: z.record(z.string(), z.unknown()).default({}),
   upstream: z.array(recordedAttempt).default([]),
+  routing: z.object({ slot: z.string(), upstream_model: z.string(), reason: z.string() }).nullable().default(null),
   timeline: z.record(z.string(), z.number()).default({}),
   first_byte_ms: z.number().nullable().default(null),
 })

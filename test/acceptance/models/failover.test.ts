@@ -101,7 +101,10 @@ describe('a model with two upstreams', () => {
           )
           const { amount, outcome } = await chargeOf(pool, id)
           assert.deepEqual([outcome, amount], ['posted', costOf(tokensIn(journal.at(-1)?.usage))])
-          const [attempt, answered] = attemptsIn(await evidenceOf(url, customer.secret, id))
+          const detail = await evidenceOf(url, customer.secret, id)
+          const routing = { slot: second, upstream_model: 'sandbox/text', reason: 'failover' }
+          assert.deepEqual(Object(detail).routing, routing)
+          const [attempt, answered] = attemptsIn(detail)
           const { slot, status: code, ...rest } = attempt ?? assert.fail('no attempt was recorded')
           const overloaded = protocol === 'anthropic' ? 529 : 503
           assert.deepEqual({ status: code, ...rest }, { status: overloaded, ...expected })
@@ -198,7 +201,7 @@ describe('a model with two upstreams', () => {
       assert.equal((await chargeOf(pool, told.id)).amount, 0n)
     })
 
-  it('is asked where its priority is lowest, and among equals as often as their weights say', async () => {
+  it('is asked where its priority is lowest, and among equals as often as their weights say over many conversations', async () => {
     const CALLS = 200
     const slot = await makeSlot('openai')
     const model = await makeModel('openai', [
@@ -207,13 +210,28 @@ describe('a model with two upstreams', () => {
       { slot, upstreamModel: 'last', weight: 1_000_000, priority: 1 },
     ])
     await sandbox.emptyJournal()
-    const calls = Array.from({ length: CALLS }, () => question('openai', model))
+    const calls = Array.from({ length: CALLS }, (_, at) => question('openai', model, `number ${at}`))
     await eachOf(calls, 8, async (one) => assert.equal((await hear(url, customer.secret, one)).status, 200))
     const asked = Object.groupBy(await sandbox.journal(), ({ model: name }) => name ?? '')
     assert.deepEqual(Object.keys(asked).toSorted(), ['heavy', 'light'])
     const share = (asked.heavy?.length ?? 0) / CALLS
     // Beyond four and a half standard deviations.
     assert.ok(Math.abs(share - 0.75) < 0.14, String(share))
+  })
+
+  it('is asked for a conversation by one of equal routes, which its record names with the reason', async () => {
+    const slot = await makeSlot('openai')
+    const ways = ['one', 'two', 'three', 'four'].map((upstreamModel) => ({ slot, upstreamModel }))
+    const model = await makeModel('openai', ways)
+    const routingOf = async (asked: string, text: string) => {
+      const { id } = await hear(url, customer.secret, question('openai', asked, text))
+      return Object(await evidenceOf(url, customer.secret, id)).routing
+    }
+    const home = await routingOf(model, 'first')
+    assert.deepEqual({ ...home, upstream_model: '' }, { slot, upstream_model: '', reason: 'sticky' })
+    for (let turn = 0; turn < 6; turn += 1) assert.deepEqual(await routingOf(model, 'first'), home)
+    const alone = await makeModel('openai', [{ slot, upstreamModel: 'alone' }])
+    assert.deepEqual(await routingOf(alone, 'first'), { slot, upstream_model: 'alone', reason: 'only' })
   })
 
   it('leaves a ledger that adds up', async () => {

@@ -58,8 +58,10 @@ function named(value: unknown): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value : undefined
 }
 
-/** 52 bits: of 13 digits, a number holds all exactly. */
+/** Of 13 hexadecimal digits, a number holds all exactly. */
 const KEY_DIGITS = 13
+/** How many keys there are. */
+export const KEYS = 16 ** KEY_DIGITS
 
 function digest(text: string): number {
   return Number.parseInt(hash('sha256', text).slice(0, KEY_DIGITS), 16)

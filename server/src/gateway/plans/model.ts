@@ -6,7 +6,7 @@ import type { Id } from '../../kernel/ids.ts'
 import { LARGE_BYTES, REPLY_MOST_BYTES, type ReplyRoom } from '../../kernel/memory-budget.ts'
 import { ZERO } from '../../kernel/money.ts'
 import { rational } from '../../kernel/rational.ts'
-import { type Models, priceOfModel } from '../../pricing/models.ts'
+import { type Models, priceOfModel, type Route } from '../../pricing/models.ts'
 import { outputMostOf } from '../../pricing/output-most.ts'
 import { pricingOf } from '../../pricing/price-model.ts'
 import type { Prices } from '../../pricing/prices.ts'
@@ -30,7 +30,7 @@ import { growthOf } from '../growth-plan.ts'
 import type { LossGuard } from '../loss-guard.ts'
 import { adviceOnMoney } from '../money-advice.ts'
 import { createOutputGuard } from '../output-guard.ts'
-import type { Plan, Sent } from '../plan.ts'
+import type { Plan, Routing, Sent } from '../plan.ts'
 import { replyBytesOf } from '../reply-bytes.ts'
 import {
   firstToTake,
@@ -46,7 +46,8 @@ import { credentialFor, sendOnce } from '../send.ts'
 import { openOnce, openUntil } from '../send-stream.ts'
 import type { TellRefused } from '../tell-refused.ts'
 import { adviceOn, fittingOutputOf } from '../token-advice.ts'
-import { orderRoutes } from './route-order.ts'
+import { conversationOf, SESSION_HEADERS } from './conversation.ts'
+import { createRouteChoice, type RouteChoice } from './route-choice.ts'
 
 type Parts = {
   readonly models: Pick<Models, 'find' | 'list'>
@@ -96,6 +97,8 @@ export function createModelPlan(parts: Parts) {
     prices,
   } = parts
 
+  const chooseRoutes = createRouteChoice(parts)
+
   return async (request: CallRequest, operation: ModelOperation): Promise<Plan> => {
     const { caller, rawBody } = request
     const { by, protocol } = SPOKEN[operation.protocol]
@@ -119,19 +122,18 @@ export function createModelPlan(parts: Parts) {
     const pricing = pricingOf({ price: priceOfModel(model), ask, outputMost, multiplier }, { counter, tokenizer })
     const heldFor = (outputLimit: number, moreInput = 0) =>
       pricing.heldFor?.(outputMostOf({ ...ask, outputLimit }, routes, model.limits), moreInput) ?? ZERO
-    const bound = await targetsOf(
-      bindings,
-      orderRoutes(routes, () => 1 - Math.random()),
-      caller.mode,
-    )
+    const takers = takersOf(await targetsOf(bindings, routes, caller.mode), ask.unknownMembers, caller.mode)
     // What costs nothing loses nothing.
-    const open = isFree ? bound : lossGuard(bound, { accountId: caller.accountId, sold: model.id })
-    const targets = takersOf(open, ask.unknownMembers, caller.mode)
+    const targets = isFree ? takers : lossGuard(takers, { accountId: caller.accountId, sold: model.id })
     const { inputEstimate, outputLimit, choices, isDefaultLimit } = ask
     const limitNames = OUTPUT_LIMITS[by]
     const reserve = { inputEstimate, outputLimit, choices, isDefaultLimit, limitNames }
     const countsTokens = operation.limits.includes('tokens')
     const cancels = (request.onDisconnect ?? caller.onDisconnect) === 'cancel'
+    const conversation = () => {
+      const said = { accountId: caller.accountId, model: model.id, protocol: by, body, endUser: request.endUser }
+      return conversationOf({ ...said, headers: request.headers(SESSION_HEADERS) })
+    }
     /** How the one that was asked last counts. */
     let profile = PLAIN_PROFILE
     let upstreamModel = name
@@ -239,13 +241,24 @@ export function createModelPlan(parts: Parts) {
         ...(outputAtMost !== undefined && { [fittedLimitHeader]: String(ask.outputLimit) }),
       },
       ...replyBytesOf(ask, outputMost),
-      send: (id, room, growth) =>
-        firstToTake(
-          targets,
-          (target) => attempt(id, target, room, growth),
+      async send(id, room, growth) {
+        const choice = chooseRoutes(
+          [...new Set(takers.map(({ route }) => route))],
+          conversation,
+          `${model.id} ${by} ${caller.mode}`,
+        )
+        let last = choice.routes[0]
+        const sent = await firstToTake(
+          choice.routes.flatMap((route) => targets.filter((target) => target.route === route)),
+          (target) => {
+            last = target.route
+            return attempt(id, target, room, growth)
+          },
           (sent) => growth?.short() === undefined && mayAskAnother(sent),
           operation.attempts,
-        ),
+        )
+        return last === undefined ? sent : { ...sent, routing: routingOf(choice, last) }
+      },
       measure(reply) {
         const { status, json } = reply
         if (status >= 300) return pricing.nothing()
@@ -274,6 +287,10 @@ export function createModelPlan(parts: Parts) {
       isAboutUs: ({ status, json }) => isAboutUs(status, json),
     }
   }
+}
+
+function routingOf({ routes, reason }: RouteChoice, { slot, upstreamModel, ...route }: Route): Routing {
+  return { slot, upstreamModel, reason: routes[0]?.id === route.id ? reason : 'failover' }
 }
 
 /** Of a body that is no JSON, as much as is counted; undefined where it came in an encoding that nobody asked for. */

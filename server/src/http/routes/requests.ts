@@ -10,6 +10,7 @@ import type { ContractRoute } from '../../contracts/route.ts'
 import type { Begin } from '../../gateway/begin.ts'
 import { claimKeyOf, IDEMPOTENCY, isKey } from '../../gateway/idempotency.ts'
 import { inputFault } from '../../gateway/input-fault.ts'
+import { ROUTE_REASONS } from '../../gateway/plan.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { type Id, isId } from '../../kernel/ids.ts'
@@ -140,6 +141,10 @@ export const requestInFull = requestInShort.extend({
           ended_ms: milliseconds,
         }),
       ),
+      routing: z
+        .strictObject({ slot: z.string(), upstream_model: z.string(), reason: z.enum(ROUTE_REASONS) })
+        .nullable()
+        .meta({ description: 'By which route of the model the call went, and why.' }),
       timeline: z.record(z.string(), z.number()),
       first_byte_ms: milliseconds,
     })

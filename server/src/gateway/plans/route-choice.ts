@@ -1,0 +1,88 @@
+import type { Clock } from '../../kernel/clock.ts'
+import { createRecentMap } from '../../kernel/recent-map.ts'
+import type { Route } from '../../pricing/models.ts'
+import type { RouteReason } from '../plan.ts'
+import { type Conversation, KEYS } from './conversation.ts'
+import { orderFor } from './route-order.ts'
+
+/** All routes in the order in which a call asks them, and why the first of them is the first. */
+export type RouteChoice = {
+  readonly routes: readonly Route[]
+  readonly reason: Exclude<RouteReason, 'failover'>
+}
+
+/** Of several routes of the first priority; `group` names what they serve. */
+export type ChooseRoutes = (routes: readonly Route[], conversation: () => Conversation, group: string) => RouteChoice
+
+type Parts = { readonly clock: Pick<Clock, 'monotonicMs'>; readonly random?: () => number }
+
+const MINUTE_MS = 60_000
+/** A conversation may have so many times a route's share of the requests of the last minute. */
+const SHARE_MOST = 1.25
+/** And so many requests whatever the shares are: with little traffic, one conversation is most of it, and waits for its own answers. */
+export const FREE_REQUESTS = 60
+/** Numbers that are kept: those of the conversations that were seen last. */
+const COUNTS_MOST = 20_000
+
+/**
+ * Keeps a conversation on one route. What one name has too much of goes on along the same order: each of its conversations to one place,
+ * by how it begins; requests that begin alike, and are too many by themselves, by chance.
+ */
+export function createRouteChoice({ clock, random = Math.random }: Parts): ChooseRoutes {
+  const countOf = createMinuteCounts(clock)
+
+  function placeOf({ key, opening }: Conversation, group: string, most: number): number {
+    const start = opening()
+    return start === key || countOf(`${group} ${start}`) > most ? random() : start / KEYS
+  }
+
+  /** The place of the route that takes it, among equals in its order. */
+  function spillsTo(equals: readonly Route[], conversation: Conversation, group: string): number {
+    const inAll = countOf(group)
+    const ofKey = countOf(`${group} ${conversation.key}`)
+    const weights = equals.reduce((sum, { weight }) => sum + weight, 0)
+    const most = equals.map(({ weight }) => Math.max(FREE_REQUESTS, (SHARE_MOST * inAll * weight) / weights))
+    if (ofKey <= (most[0] ?? 0)) return 0
+    let left = placeOf(conversation, group, most[0] ?? 0) * ofKey
+    const at = most.findIndex((limit) => {
+      left -= limit
+      return left < 0
+    })
+    return Math.max(0, at)
+  }
+
+  return (routes, conversation, group) => {
+    if (routes.length < 2) return { routes, reason: 'only' }
+    const talk = conversation()
+    const order = orderFor(routes, talk.key)
+    const equals = order.filter(({ priority }) => priority === order[0]?.priority)
+    if (equals.length === 1) return { routes: order, reason: 'only' }
+    const at = spillsTo(equals, talk, group)
+    if (at === 0) return { routes: order, reason: 'sticky' }
+    const turned = [...equals.slice(at), ...equals.slice(0, at), ...order.slice(equals.length)]
+    return { routes: turned, reason: 'spill' }
+  }
+}
+
+type Count = { minute: number; now: number; before: number }
+
+/**
+ * Counts one more of a name, and says how many there were in the last minute: those of this minute of the clock, and of the one before as
+ * large a part as is not over yet. Of names that were not seen for long nothing is known.
+ */
+function createMinuteCounts(clock: Parts['clock']): (name: string) => number {
+  const counts = createRecentMap<string, Count>(COUNTS_MOST)
+  return (name) => {
+    const ms = clock.monotonicMs()
+    const minute = Math.floor(ms / MINUTE_MS)
+    const count = counts.get(name) ?? { minute, now: 0, before: 0 }
+    if (count.minute !== minute) {
+      count.before = count.minute === minute - 1 ? count.now : 0
+      count.now = 0
+      count.minute = minute
+    }
+    count.now += 1
+    counts.set(name, count)
+    return count.now + count.before * (1 - (ms % MINUTE_MS) / MINUTE_MS)
+  }
+}
