@@ -21,7 +21,14 @@ export type SandboxProcess = Child & {
   readonly journal: (since?: number) => Promise<readonly JournalEntry[]>
   readonly emptyJournal: () => Promise<void>
   /** Sets directives for the next requests of an upstream, such as `['status=503']`. */
-  readonly fault: (upstream: Fault['upstream'], directives: readonly string[], times?: number) => Promise<void>
+  readonly fault: (
+    upstream: Fault['upstream'],
+    directives: readonly string[],
+    times?: number,
+    credential?: string,
+  ) => Promise<void>
+  /** No faults wait any more. */
+  readonly clearFaults: () => Promise<void>
   /** Until requests have taken all of them, so that whoever asks next meets none of them. */
   readonly faultsTaken: () => Promise<void>
   /** Where mail is handed over; undefined where it was not told to receive any. */
@@ -57,7 +64,11 @@ export async function startBareSandbox(options: Options = {}): Promise<SandboxPr
     async emptyJournal() {
       await (await request(`${url}/journal`, { method: 'DELETE' })).body.dump()
     },
-    fault: (upstream, directives, times = 1) => order(`${url}/control`, { upstream, directives, times }),
+    fault: (upstream, directives, times = 1, credential) =>
+      order(`${url}/control`, { upstream, directives, times, credential }),
+    async clearFaults() {
+      await (await request(`${url}/control`, { method: 'DELETE' })).body.dump()
+    },
     faultsTaken: () =>
       until(async () => !(await haveFaults(url)), PATIENCE_MS, 'that its faults are taken').then(() => {}),
     smtpUrl,

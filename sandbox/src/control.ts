@@ -3,7 +3,7 @@ import { applyDirectives } from './directives.ts'
 import type { Written } from './find-directives.ts'
 import { isObject } from './json.ts'
 import { planFor } from './plan.ts'
-import type { Upstream } from './upstream.ts'
+import { isCredential, type Upstream } from './upstream.ts'
 import { Prefixes } from './upstreams/models/prefixes.ts'
 import { Platform } from './upstreams/platform-state.ts'
 import { VideoTasks } from './upstreams/video-tasks.ts'
@@ -14,6 +14,8 @@ export type Fault = {
   readonly directives: readonly Written[]
   /** Only for requests whose path has this in it. */
   readonly path?: string
+  /** Only for requests with this credential. */
+  readonly credential?: string
   /** For how many of the next requests. */
   readonly times: number
 }
@@ -29,8 +31,13 @@ export class Control {
   #faults: Fault[] = []
 
   /** The directives for a request that has just come in; each fault counts down as it is taken, the oldest first. */
-  take(upstream: string, path: string): readonly Written[] {
-    const at = this.#faults.findIndex((fault) => fault.upstream === upstream && path.includes(fault.path ?? ''))
+  take(upstream: string, path: string, credential = ''): readonly Written[] {
+    const at = this.#faults.findIndex(
+      (fault) =>
+        fault.upstream === upstream &&
+        path.includes(fault.path ?? '') &&
+        (fault.credential ?? credential) === credential,
+    )
     const fault = this.#faults[at]
     if (fault === undefined) return NONE
     if (fault.times > 1) this.#faults[at] = { ...fault, times: fault.times - 1 }
@@ -60,8 +67,8 @@ export class Control {
 }
 
 function faultIn(value: unknown): Fault | string {
-  if (!isObject(value)) return 'send { upstream, directives, times, path }'
-  const { upstream, directives, times = 1, path } = value
+  if (!isObject(value)) return 'send { upstream, directives, times, path, credential }'
+  const { upstream, directives, times = 1, path, credential } = value
   if (typeof upstream !== 'string') return unknownUpstream()
   if (!Array.isArray(directives) || directives.length === 0 || directives.length > DIRECTIVES_LIMIT)
     return 'directives is a list such as ["status=503", "retry-after=2"]'
@@ -71,7 +78,15 @@ function faultIn(value: unknown): Fault | string {
   if (!(Number.isSafeInteger(times) && Number(times) >= 1 && Number(times) <= TIMES_LIMIT))
     return `times is a whole number from 1 to ${TIMES_LIMIT}`
   if (path !== undefined && (typeof path !== 'string' || path.length > PATH_LIMIT)) return 'path is a part of a path'
-  return { upstream, directives: written, ...(path !== undefined && { path }), times: Number(times) }
+  if (credential !== undefined && (typeof credential !== 'string' || !isCredential(credential)))
+    return 'credential is one that the sandbox takes'
+  return {
+    upstream,
+    directives: written,
+    ...(path !== undefined && { path }),
+    ...(credential !== undefined && { credential }),
+    times: Number(times),
+  }
 }
 
 function unknownUpstream(): string {

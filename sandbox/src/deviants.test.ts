@@ -130,11 +130,12 @@ describe('a vendor that folds case', () => {
   })
 
   it('writes a cache for an hour where the last ttl says so', async () => {
-    const system = [{ type: 'text', text: 'Rules', cache_control: { type: 'ephemeral', ttl: '5m', TTL: '1h' } }]
+    const text = 'Rules. '.repeat(500)
+    const system = [{ type: 'text', text, cache_control: { type: 'ephemeral', ttl: '5m', TTL: '1h' } }]
     const { bill, json } = await ask('folds-case', 'anthropic', { system })
     const { cache_creation: created } = json().usage
-    assert.deepEqual(created, { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: inputTokens(['Rules']) })
-    assert.deepEqual([bill?.cache_write_5m, bill?.cache_write_1h], [0, inputTokens(['Rules'])])
+    assert.deepEqual(created, { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: inputTokens([text]) })
+    assert.deepEqual([bill?.cache_write_5m, bill?.cache_write_1h], [0, inputTokens([text])])
   })
 
   it('reads limits, texts and parameters in any case, and goes on where a spelling is the only one', async () => {

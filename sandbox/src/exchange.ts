@@ -14,10 +14,11 @@ import { sendJson } from './send-json.ts'
 import {
   type Asked,
   type Credential,
+  credentialIn,
   type Header,
+  isCredential,
   type Knobs,
   type Reply,
-  SANDBOX_KEY,
   type Upstream,
   usageIn,
 } from './upstream.ts'
@@ -59,7 +60,10 @@ export function createExchanges({ control, videos, platform, hung, seed, nowMs }
     const { request, response, entry, upstream, path, query, deviance } = exchange
     const parameters = parametersOf(query, deviance)
     // Of two the later one counts, which is what control has said.
-    const known = [...directivesInQuery(query, parameters), ...control.take(upstream.name, path)]
+    const known = [
+      ...directivesInQuery(query, parameters),
+      ...control.take(upstream.name, path, credentialIn(request.headers)),
+    ]
     const { method = '', headers } = request
     const about = { method, path, parameters, headers, seed, nowMs: nowMs(), prefixes, videos, platform, deviance }
     const asked = { ...about, body: undefined, form: NO_FORM, bodySha256: '' }
@@ -164,8 +168,9 @@ function note(entry: OpenEntry, { tokens, isBilled, bill, about }: Noted): void 
 function credentialOf({ headers }: IncomingMessage, { credentials }: Upstream): Credential {
   const sent = credentials.find(({ header }) => headers[header] !== undefined)
   if (sent === undefined) return 'missing'
-  const right = sent.scheme === 'bearer' ? `Bearer ${SANDBOX_KEY}` : SANDBOX_KEY
-  return headers[sent.header] === right ? 'right' : 'wrong'
+  const prefix = sent.scheme === 'bearer' ? 'Bearer ' : ''
+  const text = String(headers[sent.header])
+  return text.startsWith(prefix) && isCredential(text.slice(prefix.length)) ? 'right' : 'wrong'
 }
 
 /** Closes the connection too: what is still to come of such a body is not worth reading. */

@@ -127,6 +127,18 @@ export type Upstream = {
 
 /** The credential that every simulated vendor takes. */
 export const SANDBOX_KEY = 'sandbox-key'
+/** Or this with a dot and a word behind it: each is another account of the vendor's, with a cache of its own. */
+const CREDENTIAL = new RegExp(`^${SANDBOX_KEY}(\\.[a-z0-9]{1,32})?$`)
+
+export function isCredential(text: string): boolean {
+  return CREDENTIAL.test(text)
+}
+
+/** The credential that came, whichever header had it. */
+export function credentialIn(headers: IncomingHttpHeaders): string {
+  const sent = headers.authorization ?? headers['x-api-key'] ?? headers['x-goog-api-key'] ?? headers['api-key']
+  return String(sent ?? '').replace(/^Bearer /, '')
+}
 
 /** The figures in a model's answer, by whichever of its names. */
 export function usageIn({ usage, usageMetadata }: JsonObject): JsonObject | undefined {

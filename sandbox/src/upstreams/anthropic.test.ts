@@ -155,7 +155,7 @@ describe('anthropic, in one piece', () => {
 
   it('writes what is marked into the cache, and reads the longest prefix that it knows', async () => {
     const mark = { cache_control: { type: 'ephemeral' } }
-    const system = [{ type: 'text', text: 'a system text that is kept', ...mark }]
+    const system = [{ type: 'text', text: 'a system text that is kept '.repeat(150), ...mark }]
     const kept = inputTokens([system[0]?.text ?? ''])
     const cacheOf = async (change: object) => {
       const { usage } = await say(change)
@@ -168,12 +168,12 @@ describe('anthropic, in one piece', () => {
     const marked = { system, messages: [user([{ type: 'text', text: 'Hello', ...mark }])] }
     assert.deepEqual(await cacheOf(marked), [all - kept, kept, 0])
     assert.deepEqual(await cacheOf({ ...marked, model: 'another' }), [all, 0, 0])
-    assert.deepEqual(await cacheOf({ system: [{ ...system[0], text: 'another' }] }), [3, 0, 1])
+    assert.deepEqual(await cacheOf({ system: [{ ...system[0], text: 'too short' }] }), [0, 0, 5])
   })
 
   it('caches for an hour, caches tools, and all of a request', async () => {
     const hour = { cache_control: { type: 'ephemeral', ttl: '1h' } }
-    const tool = { ...TOOL, ...hour }
+    const tool = { ...TOOL, description: 'What it is for. '.repeat(200), ...hour }
     const first = await say({ tools: [tool], cache_control: { type: 'ephemeral' } })
     const [tools, all] = [inputTokens([JSON.stringify(tool)]), inputTokens([JSON.stringify(tool), 'Hello'])]
     assert.deepEqual(first.usage.cache_creation, {

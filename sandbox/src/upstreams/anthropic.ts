@@ -6,7 +6,7 @@ import { anthropicQuestion } from './models/anthropic-question.ts'
 import type { Counted, Dialect } from './models/dialect.ts'
 import { bodyWithExtras } from './models/extras.ts'
 import { MODEL_NAMES } from './models/magic-models.ts'
-import { callsOf, replyTo, writesOf } from './models/reply.ts'
+import { callsOf, replyTo, useCache, writesOf } from './models/reply.ts'
 import { segmentTokens } from './models/tokens.ts'
 
 const MESSAGES = '/v1/messages'
@@ -46,7 +46,7 @@ export const anthropic: Upstream = {
     const question = anthropicQuestion(body, path === COUNT, deviance)
     if ('wrong' in question) return refused(question.wrong, asked)
     if (path === COUNT) return count(segmentTokens(question.segments))
-    const cacheOf = () => asked.prefixes.use(`anthropic ${question.model}`, question.segments)
+    const cacheOf = () => useCache(asked, `anthropic ${question.model}`, question.segments, false)
     return replyTo(question, cacheOf, dialect, asked)
   },
   errorBody,

@@ -7,8 +7,7 @@ import { geminiBody, geminiFrames, geminiUsage } from './models/gemini-answer.ts
 import { geminiEmbeddingsFor } from './models/gemini-embeddings.ts'
 import { type GeminiQuestion, geminiQuestion } from './models/gemini-question.ts'
 import { MODEL_NAMES } from './models/magic-models.ts'
-import { NO_CACHE } from './models/prefixes.ts'
-import { replyTo } from './models/reply.ts'
+import { replyTo, useCache } from './models/reply.ts'
 import { segmentTokens } from './models/tokens.ts'
 import { wholeReply } from './models/whole-reply.ts'
 
@@ -39,7 +38,12 @@ export const gemini: Upstream = {
     if ('wrong' in question) return refused(question.wrong)
     if (action === 'countTokens') return count(segmentTokens(question.segments))
     if (isStreamed && parameters.get('alt') !== 'sse') return refused('The sandbox streams with alt=sse only.')
-    return replyTo(question, () => NO_CACHE, dialectFor(question), asked)
+    // What goes into the cache costs nothing, and is not told.
+    const cacheOf = () => ({
+      ...useCache(asked, `gemini ${question.model}`, question.segments, true),
+      write5mTokens: 0,
+    })
+    return replyTo(question, cacheOf, dialectFor(question), asked)
   },
   errorBody,
 }
@@ -125,7 +129,7 @@ function report({ inputTokens: tokens, outputTokens, reasoningTokens, ...counted
     candidatesTokensDetails: detailsOf(audioOut, imageOut),
   }
   const inputTokens = knobs.inputTokens ?? tokens
-  const cached = knobs.cacheRead ?? 0
+  const cached = knobs.cacheRead ?? counted.cache.readTokens
   const input = {
     promptTokenCount: inputTokens,
     ...(cached > 0 && { cachedContentTokenCount: cached }),

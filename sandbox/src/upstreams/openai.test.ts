@@ -189,16 +189,17 @@ describe('openai, in one piece', () => {
   })
 
   it('writes a prompt with a cache key into the cache, and reads what it knows of the next one', async () => {
-    const first = { role: 'user', content: 'a long beginning of a conversation' }
+    const first = { role: 'user', content: 'x'.repeat(3 * 10 * 128) }
     const details = async (change: object) => (await complete(change)).usage.prompt_tokens_details
     const all = inputTokens([first.content])
     const start = { messages: [first], prompt_cache_key: 'k' }
     assert.deepEqual(await details(start), { cached_tokens: 0, cache_write_tokens: all, audio_tokens: 0 })
     assert.deepEqual(await details(start), { cached_tokens: all, cache_write_tokens: 0, audio_tokens: 0 })
-    const grown = { messages: [first, user('more')], prompt_cache_key: 'k' }
+    const more = 'y'.repeat(3 * 128)
+    const grown = { messages: [first, user(more)], prompt_cache_key: 'k' }
     assert.deepEqual(await details(grown), {
       cached_tokens: all,
-      cache_write_tokens: inputTokens([first.content, 'more']) - all,
+      cache_write_tokens: inputTokens([first.content, more]) - all,
       audio_tokens: 0,
     })
     assert.equal((await details({ ...start, prompt_cache_key: 'other' })).cached_tokens, 0)

@@ -9,9 +9,8 @@ import { openaiBody, openaiFrames } from './models/openai-answer.ts'
 import { embeddingsFor } from './models/openai-embeddings.ts'
 import { imagesFor } from './models/openai-images.ts'
 import { openaiQuestion } from './models/openai-question.ts'
-import { NO_CACHE } from './models/prefixes.ts'
 import type { Wrong } from './models/question.ts'
-import { replyTo } from './models/reply.ts'
+import { replyTo, useCache } from './models/reply.ts'
 import { eventText, responsesBody, responsesFrames } from './models/responses-answer.ts'
 import { responsesQuestion } from './models/responses-question.ts'
 import { type Made, wholeReply } from './models/whole-reply.ts'
@@ -63,9 +62,11 @@ export const openai: Upstream = {
     const questionOf = isResponse ? responsesQuestion : openaiQuestion
     const question = questionOf(bodyWithExtras(asked.body, asked.deviance), asked.deviance)
     if ('wrong' in question) return refused(question)
-    const { cacheKey: key } = question
-    const cacheOf = () =>
-      key === undefined ? NO_CACHE : asked.prefixes.use(`openai ${question.model} ${key}`, question.cached)
+    const { cacheKey: key = '' } = question
+    const cacheOf = () => {
+      const use = useCache(asked, `openai ${question.model} ${key}`, question.segments, true)
+      return key === '' ? { ...use, write5mTokens: 0 } : use
+    }
     return replyTo(question, cacheOf, isResponse ? responsesDialect : dialect, asked)
   },
   errorBody,

@@ -105,9 +105,9 @@ describe('a response of the sandbox', () => {
     const format = { type: 'json_schema', name: 'a', schema: { properties: { city: { type: 'string' } } } }
     const [answer] = (await respond({ text: { format } })).output
     assert.deepEqual(Object.keys(JSON.parse(answer.content[0].text)), ['city'])
-    const cached = { input: 'x'.repeat(300), prompt_cache_key: 'of responses' }
-    assert.equal((await respond(cached)).usage.input_tokens_details.cache_write_tokens, 100)
-    assert.equal((await respond(cached)).usage.input_tokens_details.cached_tokens, 100)
+    const cached = { input: 'x'.repeat(3 * 1_024), prompt_cache_key: 'of responses' }
+    assert.equal((await respond(cached)).usage.input_tokens_details.cache_write_tokens, 1_024)
+    assert.equal((await respond(cached)).usage.input_tokens_details.cached_tokens, 1_024)
   })
 
   for (const [what, change, field] of [

@@ -139,9 +139,11 @@ function longCache(body: Json, random: Random): Json {
     { type: 'ephemeral', Ttl: '1h' },
     { type: 'ephemeral', ttl: ['1h'] },
   ])
+  // Vendors cache no short prompts.
+  const text = 'word '.repeat(700)
   return random.chance(0.5)
-    ? { ...body, cache_control }
-    : { ...body, system: [{ type: 'text', text: 'word '.repeat(50), cache_control }] }
+    ? { ...body, system: [{ type: 'text', text }], cache_control }
+    : { ...body, system: [{ type: 'text', text, cache_control }] }
 }
 
 function withSound(body: Json, random: Random): Json {

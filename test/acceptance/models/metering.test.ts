@@ -252,7 +252,7 @@ describe('trap: cache-write or cache-read tokens counted twice', { concurrency: 
       const marks = protocol === 'anthropic' ? { cache_control: { type: 'ephemeral' } } : { prompt_cache_key: protocol }
       const charges: Charge[] = []
       for (const [, asks] of [...FORMS, ...FORMS]) {
-        const { id, end } = await hear(url, customer.secret, asks(protocol, 'sandbox/echo', prompt, marks))
+        const { id, end } = await hear(url, customer.secret, asks(protocol, 'sandbox/echo', prompt.repeat(2), marks))
         assert.equal(end, 'clean')
         const charge = await chargeOf(pool, id)
         const entry = await entryOf(id)
@@ -262,7 +262,7 @@ describe('trap: cache-write or cache-read tokens counted twice', { concurrency: 
         charges.push(charge)
       }
       const [first, ...later] = charges.map(({ tokens }) => tokens)
-      assert.ok((first?.cacheWrite ?? 0) > 600 && first?.cacheRead === 0)
+      assert.ok((first?.cacheWrite ?? 0) > 1_200 && first?.cacheRead === 0)
       assert.ok(later.every(({ cacheRead, cacheWrite }) => cacheRead === first.cacheWrite && cacheWrite === 0))
       await isReported(customer, charges)
     })

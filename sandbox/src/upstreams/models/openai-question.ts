@@ -19,8 +19,6 @@ import type { Segment } from './tokens.ts'
 /** What this protocol asks beyond any question to a model. */
 export type OpenaiQuestion = Question & {
   readonly cacheKey: string | undefined
-  /** The segments with a mark at the end, as all of a prompt is cached. */
-  readonly cached: readonly Segment[]
 }
 
 /** Where both are given, the first counts. */
@@ -54,19 +52,13 @@ export function openaiQuestion(body: unknown, deviance: Deviance): OpenaiQuestio
     reasoningTokens: thoughtTokens(body.reasoning_effort, deviance),
     segments,
     webSearches: searchesIn(body),
-    ...cachingOf(body, segments),
+    cacheKey: cacheKeyIn(body),
   }
   return withExtras(question, body, deviance)
 }
 
-export function cachingOf(
-  { prompt_cache_key: key }: JsonObject,
-  segments: readonly Segment[],
-): Pick<OpenaiQuestion, 'cacheKey' | 'cached'> {
-  return {
-    cacheKey: typeof key === 'string' ? key : undefined,
-    cached: segments.map((segment, at) => (at === segments.length - 1 ? { ...segment, cachedFor: '5m' } : segment)),
-  }
+export function cacheKeyIn({ prompt_cache_key: key }: JsonObject): string | undefined {
+  return typeof key === 'string' ? key : undefined
 }
 
 /** A vendor that counts thoughts apart has them unasked. */

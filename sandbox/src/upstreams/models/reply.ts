@@ -1,7 +1,7 @@
 import { type Bill, priceClassOf } from '../../bill.ts'
 import { reported, reportedPart } from '../../deviants.ts'
 import type { JsonObject } from '../../json.ts'
-import type { Asked, Header, Knobs, Reply } from '../../upstream.ts'
+import { type Asked, credentialIn, type Header, type Knobs, type Reply } from '../../upstream.ts'
 import { type Choice, choicesFor } from './answer.ts'
 import type { Counted, Dialect } from './dialect.ts'
 import { spoiled } from './frames.ts'
@@ -9,7 +9,7 @@ import { type MagicModel, magicModel } from './magic-models.ts'
 import type { CacheUse } from './prefixes.ts'
 import type { Question } from './question.ts'
 import { NO_EXTRAS } from './question.ts'
-import { audioTokens, bytesOf, segmentTokens, tokensOfBytes } from './tokens.ts'
+import { audioTokens, bytesOf, type Segment, segmentTokens, tokensOfBytes } from './tokens.ts'
 
 const DELTA_BYTES = 8
 const MESSAGES: Readonly<Record<number, string>> = {
@@ -26,6 +26,12 @@ export function replyTo(question: Question, cacheOf: () => CacheUse, dialect: Di
   const cache = cacheOf()
   const remade = (knobs: Knobs) => success(question, magic, knobs, cache, dialect, asked)
   return { ...remade({}), remade }
+}
+
+/** Every account has a cache of its own. */
+export function useCache(asked: Asked, place: string, segments: readonly Segment[], isAutomatic: boolean): CacheUse {
+  const { prefixes, headers, nowMs } = asked
+  return prefixes.use({ scope: `${credentialIn(headers)} ${place}`, segments, isAutomatic, nowMs })
 }
 
 export function failure(

@@ -2,7 +2,14 @@ import { type Deviance, limitIn } from '../../deviants.ts'
 import { isObject, type JsonObject } from '../../json.ts'
 import { withExtras } from './extras.ts'
 import { jsonText } from './json-of-schema.ts'
-import { ANY_OBJECT, cachingOf, isSearch, type OpenaiQuestion, thoughtTokens, toolSegments } from './openai-question.ts'
+import {
+  ANY_OBJECT,
+  cacheKeyIn,
+  isSearch,
+  type OpenaiQuestion,
+  thoughtTokens,
+  toolSegments,
+} from './openai-question.ts'
 import {
   given,
   isModelName,
@@ -50,7 +57,7 @@ export function responsesQuestion(body: unknown, deviance: Deviance): OpenaiQues
     reasoningTokens: thoughtTokens(isObject(body.reasoning) ? body.reasoning.effort : undefined, deviance),
     segments,
     webSearches: objectsIn(body.tools).some(isSearch) ? 1 : 0,
-    ...cachingOf(body, segments),
+    cacheKey: cacheKeyIn(body),
   }
   return withExtras(question, body, deviance)
 }
