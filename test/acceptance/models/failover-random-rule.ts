@@ -18,24 +18,38 @@ import {
  * limit of requests of its own, for each key.
  */
 export const ENDPOINTS: readonly [Endpoint, ...Endpoint[]] = [
-  { name: 'chat completions', protocol: 'openai', ask: (model) => question('openai', model) },
-  { name: 'chat completions, streamed', protocol: 'openai', ask: (model) => streamed('openai', model) },
-  { name: 'responses', protocol: 'openai', ask: (model) => question('openai_responses', model) },
-  { name: 'responses, streamed', protocol: 'openai', ask: (model) => streamed('openai_responses', model) },
-  { name: 'messages', protocol: 'anthropic', ask: (model) => question('anthropic', model) },
-  { name: 'messages, streamed', protocol: 'anthropic', ask: (model) => streamed('anthropic', model) },
-  { name: 'generateContent', protocol: 'gemini', isScarce: true, ask: (model) => question('gemini', model) },
-  { name: 'streamGenerateContent', protocol: 'gemini', isScarce: true, ask: (model) => streamed('gemini', model) },
+  { name: 'chat completions', protocol: 'openai', ask: (model, about) => question('openai', model, about) },
+  { name: 'chat completions, streamed', protocol: 'openai', ask: (model, about) => streamed('openai', model, about) },
+  { name: 'responses', protocol: 'openai', ask: (model, about) => question('openai_responses', model, about) },
+  {
+    name: 'responses, streamed',
+    protocol: 'openai',
+    ask: (model, about) => streamed('openai_responses', model, about),
+  },
+  { name: 'messages', protocol: 'anthropic', ask: (model, about) => question('anthropic', model, about) },
+  { name: 'messages, streamed', protocol: 'anthropic', ask: (model, about) => streamed('anthropic', model, about) },
+  {
+    name: 'generateContent',
+    protocol: 'gemini',
+    isScarce: true,
+    ask: (model, about) => question('gemini', model, about),
+  },
+  {
+    name: 'streamGenerateContent',
+    protocol: 'gemini',
+    isScarce: true,
+    ask: (model, about) => streamed('gemini', model, about),
+  },
   {
     name: 'embeddings',
     protocol: 'openai',
-    ask: (model) => ({ path: '/v1/embeddings', body: { model, input: 'a short story' } }),
+    ask: (model, about) => ({ path: '/v1/embeddings', body: { model, input: `a short story ${about}` } }),
   },
   {
     name: 'pictures',
     protocol: 'openai',
     isScarce: true,
-    ask: (model) => ({ path: '/v1/images/generations', body: { model, prompt: 'a short story' } }),
+    ask: (model, about) => ({ path: '/v1/images/generations', body: { model, prompt: `a short story ${about}` } }),
   },
 ]
 /** What makes no conversation: models that spoil one have nothing to spoil there. */
@@ -45,7 +59,8 @@ export type Endpoint = {
   readonly name: string
   readonly protocol: ConversationUpstream
   readonly isScarce?: boolean
-  readonly ask: (model: string) => Question
+  /** About something that no other call is about, so that each is a conversation of its own. */
+  readonly ask: (model: string, about: string) => Question
 }
 
 /**

@@ -66,6 +66,12 @@ const random = new Random(hashOf(seed, 'failover'))
 type Made = { readonly endpoint: Endpoint; readonly heard: Heard; readonly state: Known['state'] }
 const made: Made[] = []
 
+let asked = 0
+function about(): string {
+  asked += 1
+  return String(asked)
+}
+
 type Planned = { readonly endpoint: Endpoint; readonly model: string; readonly gateway: Gateway }
 
 function plan(calls: number, models: readonly string[] = [text]): Planned[] {
@@ -77,7 +83,7 @@ function plan(calls: number, models: readonly string[] = [text]): Planned[] {
 }
 
 async function makeCall({ endpoint, model, gateway }: Planned, state: Known['state'] = 'there'): Promise<string> {
-  const heard = await hear(gateway.url, await keys.secretFor(endpoint), endpoint.ask(model))
+  const heard = await hear(gateway.url, await keys.secretFor(endpoint), endpoint.ask(model, about()))
   made.push({ endpoint, heard, state })
   return heard.id
 }
@@ -152,7 +158,7 @@ async function hang(calls: number): Promise<void> {
   const staying = Promise.all(stay.map((one) => makeCall(one)))
   await Promise.all(
     leave.map(async ({ endpoint, model, gateway }) =>
-      leaveOnce(gateway.url, await leaversKeys.secretFor(endpoint), endpoint.ask(model), haveArrived),
+      leaveOnce(gateway.url, await leaversKeys.secretFor(endpoint), endpoint.ask(model, about()), haveArrived),
     ),
   )
   await failing.kill()
