@@ -191,6 +191,19 @@ describe('a time in milliseconds', () => {
   })
 })
 
+describe('a cost cap that is refused', () => {
+  for (const [cap, rule] of [
+    ['0.0099999999', 'must have at most 9 decimals; 0.0099999999 has more.'],
+    ['1000000001', 'must be at most 1000000000 USD.'],
+    ['10000000000000000000', 'must be at most 1000000000 USD.'],
+    ['-1', 'must be a decimal amount of USD, such as 0.01.'],
+  ] as const)
+    it(`is told what is wrong with it: ${cap}`, async () => {
+      const told = await ask(url, secret, `${QUOTES}?tweetId=1`, { headers: { 'x-farebox-max-cost-usd': cap } })
+      assert.deepEqual([told.status, wordsOf(told)], [400, `The cost cap ${rule}`])
+    })
+})
+
 /** Those that a request may leave out, by what is published of it. */
 function optionalMembers(id: string): readonly string[] {
   const operation = catalogue.find(id)

@@ -56,6 +56,33 @@ describe('several at once', () => {
     assert.equal(structured.total.cost_usd, '0.002900000')
   })
 
+  it('loses nothing of its cap to calls that were sent to nobody', async () => {
+    // A live key asks live upstreams, of which there is none.
+    const { secret } = await makeAgent(pool, { mode: 'live' })
+    const { structured, text } = await batch({ calls: [TAG, TAG], max_total_usd: 0.002 }, secret)
+    for (const one of structured.results) {
+      assert.equal(one.error?.code, 'not_configured')
+      assert.deepEqual([one.cost_usd, one.cost_at_most_usd], ['0.000000000', undefined])
+    }
+    assert.deepEqual([structured.total.cost_usd, structured.total.cost_at_most_usd], ['0.000000000', undefined])
+    assert.match(text, /Nothing was charged for this request/)
+  })
+
+  it('says which member of which call is wrong, and what is wrong with a cap', async () => {
+    const wrong = async (given: object) => Object((await batch({ max_total_usd: 1, ...given })).structured.error)
+    const { code, message, param } = await wrong({ calls: [TAG, { operation_id: 5 }] })
+    assert.equal(code, 'invalid_request')
+    assert.deepEqual([message, param], ['"calls[1].operation_id" must be a text.', 'calls[1].operation_id'])
+    for (const max_total_usd of [1_000_000_001, 1e16])
+      assert.equal(
+        (await wrong({ calls: [TAG], max_total_usd })).message,
+        '"max_total_usd" must be at most 1000000000.',
+      )
+    const { structured, text } = await batch({ calls: [{ ...TAG, max_price_usd: 0.0009999999999 }], max_total_usd: 1 })
+    assert.equal(structured.results[0].error?.cap_usd, '0.000999999')
+    assert.match(text, /max_price_usd was 0\.000999999 \(0\.0009999999999 has more than 9 decimals\)/)
+  })
+
   it('counts what is held for a task against the cap', async () => {
     const video = { operation_id: 'video_synthesis', arguments: VIDEO }
     const { secret } = await makeAgentKey(pool, agent.workspaceId)

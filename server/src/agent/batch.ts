@@ -4,11 +4,11 @@ import type { Ids } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, nanos, plus, usd, ZERO } from '../kernel/money.ts'
 import type { ReadLeft } from './budgets.ts'
 import { hasRoomForPicture, type Room, roomOfAnswer } from './pictures.ts'
-import { capText } from './price-cap.ts'
+import { type Cap, capOf } from './price-cap.ts'
 import { moneyOf, type Told, tell } from './tell.ts'
 import type { ToolArguments } from './tool-arguments.ts'
 import { type Content, type ToolResult, text } from './tool-result.ts'
-import type { Use, Used } from './use.ts'
+import { isOfEarlierCall, type Use, type Used } from './use.ts'
 
 type Parts = {
   readonly use: Use
@@ -34,7 +34,7 @@ export function createBatch({ use, ids, readLeft, makesPictures, metaName }: Par
     { calls, max_total_usd }: Batch,
     key: string | undefined,
   ): Promise<ToolResult> => {
-    const cap = usd(capText(max_total_usd))
+    const cap = usd(capOf(max_total_usd).maxCost)
     const room = roomOfAnswer()
     const content: Content[] = []
     const entries: Entry[] = []
@@ -75,13 +75,13 @@ export function createBatch({ use, ids, readLeft, makesPictures, metaName }: Par
           id: ids.next(),
           operationId: wanted.operation_id,
           given: wanted.arguments,
-          maxCost: capOfCall(wanted.max_price_usd, nanos(cap - committed)),
+          ...capOfCall(wanted.max_price_usd, nanos(cap - committed)),
           idempotencyKey: key === undefined ? undefined : `${key}#${index + 1}`,
         },
       )
       sums = withCall(sums, used)
-      if (isUnended(used))
-        stopped = `Call ${index + 1} of an earlier try has not ended. Send the batch again when it has.`
+      if (mayBeUnended(used, key))
+        stopped = `Call ${index + 1} of an earlier try may not have ended. Send the batch again later.`
       const told = tellWithin(room, calls.length - index, ofTotal(used, wanted.max_price_usd, cap, committed))
       entries.push({ structured: told.structured, isError: told.isError })
       content.push(text(`Call ${index + 1}, ${wanted.operation_id}:`), ...told.content)
@@ -147,9 +147,12 @@ function chargedBefore({ fault }: Used): Nanos {
   return fault?.code === 'idempotency_completed' && typeof cost === 'string' ? usd(cost) : ZERO
 }
 
-/** A call of the same batch that was sent before, and may still cost whatever its cap was then. */
-function isUnended({ fault }: Used): boolean {
-  return fault?.code === 'idempotency_running' || fault?.code === 'outcome_unknown'
+/** Whether a call may have been sent before by its key, and may still cost whatever its cap was then. */
+function mayBeUnended({ fault }: Used, key: string | undefined): boolean {
+  return (
+    fault !== undefined &&
+    (isOfEarlierCall(fault) || (key !== undefined && fault.code === 'billing_dependency_timeout'))
+  )
 }
 
 /** Tells within an equal part of the room for words, and of what those before it have left: no call is paid for in vain. */
@@ -163,10 +166,9 @@ function tellWithin(room: Room, calls: number, used: Used): Told {
 
 const NOTHING_KNOWN = { balance: undefined, budget: undefined }
 
-function capOfCall(own: number | undefined, left: Nanos): string {
-  const most = left < ZERO ? ZERO : left
-  const named = own === undefined ? undefined : usd(capText(own))
-  return formatUsd(named !== undefined && named < most ? named : most)
+function capOfCall(own: number | undefined, left: Nanos): Cap {
+  const named = own === undefined ? undefined : capOf(own)
+  return named !== undefined && usd(named.maxCost) < left ? named : { maxCost: formatUsd(left < ZERO ? ZERO : left) }
 }
 
 /** A call that is refused because of the others says what is left of their cap, and not that it had one itself. */
@@ -174,7 +176,7 @@ function ofTotal(used: Used, own: number | undefined, cap: Nanos, committed: Nan
   const { fault } = used
   const { needed_usd: needed } = fault?.members ?? {}
   if (fault?.code !== 'cost_cap_exceeded' || typeof needed !== 'string') return used
-  if (own !== undefined && usd(capText(own)) <= cap - committed) return used
+  if (own !== undefined && usd(capOf(own).maxCost) <= cap - committed) return used
   const members = {
     needed_usd: needed,
     left_usd: formatUsd(nanos(cap - committed)),

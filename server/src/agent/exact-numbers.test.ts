@@ -26,6 +26,15 @@ describe('a number of an agent', () => {
       assert.equal(inexactNumberIn(`[${number}]`), undefined)
     })
 
+  for (const [number, words] of [
+    ['10000000000000000', '"max_price_usd" must be at most 1000000000.'],
+    ['1e400', '"max_price_usd" must be at most 1000000000.'],
+    ['0.00999999999999999999', '"max_price_usd" must have at most 9 decimals; 0.00999999999999999999 has more.'],
+  ] as const)
+    it(`is told what is wrong with it where it is a cap: ${number}`, () => {
+      assert.equal(inexactNumberIn(`{"max_price_usd":${number}}`)?.message, words)
+    })
+
   it('is taken however a program writes it', () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {

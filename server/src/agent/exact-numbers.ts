@@ -1,4 +1,5 @@
 import { Fault } from '../kernel/fault.ts'
+import { MOST_CAP_USD } from './price-cap.ts'
 
 /** Digits in a row, with or without a point, or an exponent, that a JavaScript number may not hold. Nearly nothing has it. */
 const SUSPECT = /\d[\d.]{15}|\d[eE][+-]?\d{3}/
@@ -34,15 +35,21 @@ function digitsOf(source: string): string {
 export function inexactNumberIn(text: string): Fault | undefined {
   if (!SUSPECT.test(text)) return undefined
   let found: string | undefined
-  const read: Read = (_, value, context) => {
-    if (typeof value === 'number' && isChanged(value, context?.source)) found ??= context?.source ?? ''
+  const read: Read = (name, value, context) => {
+    if (typeof value === 'number' && isChanged(value, context?.source))
+      found ??= wordsFor(name, value, (context?.source ?? '').slice(0, 40))
     return value
   }
   JSON.parse(text, read)
-  if (found === undefined) return undefined
-  return new Fault('invalid_request', {
-    detail: `The number ${found.slice(0, 40)} cannot be passed on exactly. Send it as a string, or with fewer digits.`,
-  })
+  return found === undefined ? undefined : new Fault('invalid_request', { detail: found })
+}
+
+/** A cap is not passed on: its own rule is told. */
+function wordsFor(name: string, value: number, source: string): string {
+  if (name !== 'max_price_usd' && name !== 'max_total_usd')
+    return `The number ${source} cannot be passed on exactly. Send it as a string, or with fewer digits.`
+  if (value > MOST_CAP_USD) return `"${name}" must be at most ${MOST_CAP_USD}.`
+  return `"${name}" must have at most 9 decimals; ${source} has more.`
 }
 
 /** JSON of an upstream, where whole numbers that a client could not read exactly are texts. Undefined where it is no JSON. */

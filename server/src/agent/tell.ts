@@ -5,7 +5,6 @@ import type { Answer } from '../upstreams/adapters/adapter.ts'
 import { readExactly } from './exact-numbers.ts'
 import { cutPictures, mayHavePictures, type Room, takePictures } from './pictures.ts'
 import { type Content, text } from './tool-result.ts'
-import { isRefusedUnasked } from './uncharged.ts'
 import type { Used } from './use.ts'
 
 /** What the key has left, as far as it is known. */
@@ -62,7 +61,7 @@ function tellWhole(used: Used, left: Left, room: Room): Told {
   const head = { operation_id: operationId, ...money }
   if (answer === undefined || fault !== undefined) {
     const error = errorOf(fault)
-    const words = `${wordsOf(fault, used)} ${moneyWords(used, left)}`
+    const words = `${wordsOf(fault, used.cutCap)} ${moneyWords(used, left)}`
     return { structured: { ...head, error }, content: [text(words)], isError: true }
   }
   const { shown, content } = show(answer, used, room)
@@ -90,18 +89,19 @@ function errorOf(fault: Fault | undefined) {
 }
 
 /** What happened, the amounts, and what to change. */
-function wordsOf(fault: Fault | undefined, { cost }: Used): string {
+function wordsOf(fault: Fault | undefined, cutCap: number | undefined): string {
   if (fault === undefined) return 'The call failed.'
   const { needed_usd: needed, cap_usd: cap, left_usd: left, needed_total_usd: total, cost_usd: before } = fault.members
   const amounts = [
     ...(needed !== undefined ? [`It can cost up to ${needed} USD.`] : []),
-    ...(cap !== undefined ? [`max_price_usd was ${cap}.`] : []),
+    ...(cap !== undefined
+      ? [`max_price_usd was ${cap}${cutCap === undefined ? '' : ` (${cutCap} has more than 9 decimals)`}.`]
+      : []),
     ...(total !== undefined ? [`With it, the batch can cost up to ${total} USD.`] : []),
     ...(left !== undefined ? [`${left} USD are left.`] : []),
     ...(before !== undefined && fault.code === 'idempotency_completed' ? [`That call was charged ${before} USD.`] : []),
     ...(fault.members.approval_url !== undefined ? [`approval_url: ${fault.members.approval_url}`] : []),
     ...(fault.members.mandate_url !== undefined ? [`The mandate is changed at ${fault.members.mandate_url}`] : []),
-    ...(isRefusedUnasked(fault) && cost === undefined ? ['Nothing was charged for this request.'] : []),
   ]
   return [`${fault.code}: ${fault.message}`, ...amounts].join(' ')
 }
@@ -112,7 +112,9 @@ function moneyWords({ id, cost, held, atMost, taskCost }: Used, { balance, budge
     ...(balance === undefined ? [] : [`${formatUsd(balance)} USD of the balance`]),
   ]
   return [
-    ...(cost === undefined ? [] : [cost === ZERO ? 'Cost: 0 USD.' : `Cost: ${formatUsd(cost)} USD.`]),
+    ...(cost === undefined
+      ? []
+      : [cost === ZERO ? 'Nothing was charged for this request.' : `Cost: ${formatUsd(cost)} USD.`]),
     ...(held === undefined ? [] : [`Held until it has ended: ${formatUsd(held)} USD.`]),
     ...(taskCost === undefined ? [] : [`The task has cost ${formatUsd(taskCost)} USD.`]),
     ...(atMost === undefined ? [] : [`What it cost is not known yet, at most ${formatUsd(atMost)} USD.`]),

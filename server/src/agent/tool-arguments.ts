@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { MOST_CAP_USD } from './price-cap.ts'
 
 /** What each tool takes. A member that a tool does not know is refused: a misspelt cap must not be no cap. */
 const operationId = z.string().min(1).max(200).describe('The id of an operation, as search and list_categories give it')
@@ -9,6 +10,7 @@ const given = z
 const cap = z
   .number()
   .min(0)
+  .max(MOST_CAP_USD)
   .describe('The most that this may cost, in USD. A call that can cost more is refused before anything is spent')
 
 export const MOST_CALLS = 20

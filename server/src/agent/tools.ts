@@ -12,7 +12,7 @@ import { createFreeOperations } from './free-operations.ts'
 import { createOperations } from './operations.ts'
 import { type AgentParts, COUNTED, type MetaNames } from './parts.ts'
 import { roomOfAnswer } from './pictures.ts'
-import { capText } from './price-cap.ts'
+import { capOf } from './price-cap.ts'
 import { moneyOf, tell } from './tell.ts'
 import { TOOL_ARGUMENTS, type ToolArguments, type ToolName } from './tool-arguments.ts'
 import { type InputRequired, type ToolResult, text } from './tool-result.ts'
@@ -74,7 +74,7 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
         id,
         operationId: wanted.operation_id,
         given: wanted.arguments,
-        maxCost: capText(wanted.max_price_usd),
+        ...capOf(wanted.max_price_usd),
         idempotencyKey: key,
       })
     // Who waited for a person may have got another mandate from them meanwhile.
@@ -154,7 +154,7 @@ function hasMovedMoney({ cost, held, balance, atMost, taskCost }: Used): boolean
 }
 
 function refusal({ id }: AgentRequest, fault: Fault, metaNames: MetaNames): ToolResult {
-  const used = { id, operationId: '', fault, cost: undefined, held: undefined, balance: undefined }
+  const used = { id, operationId: '', fault, cost: ZERO, held: undefined, balance: undefined }
   const { structured, content } = tell(used, NOTHING_READ, roomOfAnswer())
   const { request_id, error } = structured
   return {

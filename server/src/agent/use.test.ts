@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { tagDetail } from '../catalogue/operations/tag-detail.ts'
+import type { CallRequest } from '../gateway/call-request.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import { Fault, type FaultCode } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
@@ -9,10 +10,13 @@ import { createUse } from './use.ts'
 
 const caller = { scopes: [], budget: {}, limits: { from: { key: { requestsPerMinute: 1 } } } }
 
-/** What is known of a call that failed so. */
-async function failing(code: FaultCode, headers: Record<string, string> = {}) {
+/** What is known of a call that failed so, when it had begun or before. */
+async function failing(code: FaultCode, headers: Record<string, string> = {}, begun = true) {
   const { use } = createUse({
-    run: () => Promise.reject(new Fault(code, { headers })),
+    run({ progress }: CallRequest) {
+      if (begun) Object.assign(progress ?? {}, { begun })
+      return Promise.reject(new Fault(code, { headers }))
+    },
     operations: { find: () => tagDetail },
     free: { find: () => undefined },
     headerNames: { cost: 'x-cost', balance: 'x-balance' },
@@ -24,14 +28,21 @@ async function failing(code: FaultCode, headers: Record<string, string> = {}) {
 }
 
 describe('a call that failed without saying what it cost', () => {
-  for (const code of ['internal_error', 'settlement_timeout', 'billing_dependency_timeout', 'outcome_unknown'] as const)
-    it(`may have cost as much as it could: ${code}`, async () => {
-      assert.equal((await failing(code)).atMost, usd('0.5'))
+  for (const code of ['internal_error', 'settlement_timeout', 'billing_dependency_timeout'] as const) {
+    it(`may have cost as much as it could once it had begun: ${code}`, async () => {
+      const { cost, atMost } = await failing(code)
+      assert.deepEqual([cost, atMost], [undefined, usd('0.5')])
     })
 
-  for (const code of ['cost_cap_exceeded', 'invalid_request', 'upstream_unreachable', 'idempotency_completed'] as const)
-    it(`has cost nothing where that is certain: ${code}`, async () => {
-      assert.equal((await failing(code)).atMost, undefined)
+    it(`has cost nothing before it had begun: ${code}`, async () => {
+      const { cost, atMost } = await failing(code, {}, false)
+      assert.deepEqual([cost, atMost], [0n, undefined])
+    })
+  }
+
+  for (const code of ['idempotency_running', 'outcome_unknown'] as const)
+    it(`may have cost as much as it could where an earlier call with its key has not ended: ${code}`, async () => {
+      assert.equal((await failing(code, {}, false)).atMost, usd('0.5'))
     })
 
   it('is charged what it says, where it says so', async () => {

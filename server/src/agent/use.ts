@@ -1,11 +1,12 @@
 import type { Operation } from '../catalogue/operation.ts'
+import type { CallRequest, Progress } from '../gateway/call-request.ts'
 import { isStreamed } from '../gateway/relay.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import { parseJson } from '../http/json.ts'
 import { NOBODY } from '../http/wire/outlet.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
-import { type Nanos, usd } from '../kernel/money.ts'
+import { type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { rateHeaders } from '../limits/headers.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
 import { requireApproval } from './approval.ts'
@@ -13,7 +14,6 @@ import { type Arguments, spellArguments } from './call-arguments.ts'
 import type { FreeOperations } from './free-operations.ts'
 import type { AgentOperations } from './operations.ts'
 import { type AgentParts, COUNTED } from './parts.ts'
-import { mayHaveCost } from './uncharged.ts'
 
 /** A call that an agent wants. */
 export type Wanted = {
@@ -22,6 +22,8 @@ export type Wanted = {
   readonly given: Arguments
   /** In decimal USD. */
   readonly maxCost: string
+  /** What the cap was cut from, where it was given with more decimals than money has. */
+  readonly cutCap?: number
   readonly idempotencyKey: string | undefined
 }
 
@@ -37,6 +39,8 @@ export type Used = {
   readonly balance: Nanos | undefined
   /** The most that it may have cost, where it failed so that nobody knows. */
   readonly atMost?: Nanos
+  /** What the cap of the call was cut from. */
+  readonly cutCap?: number
   /** What the task cost that the call asked about, once it has ended. */
   readonly taskCost?: Nanos
 }
@@ -55,7 +59,7 @@ type Parts = Pick<AgentParts, 'run' | 'begin' | 'mandates' | 'headerNames' | 'js
 export function createUse(parts: Parts): { readonly use: Use; readonly quote: Quote } {
   const { run, mandates, headerNames, jsonLimits, refused, operations, free } = parts
 
-  async function make(request: AgentRequest, wanted: Wanted): Promise<Used> {
+  async function make(request: AgentRequest, wanted: Wanted, progress: Progress): Promise<Used> {
     const { caller } = request
     const { id, operationId } = wanted
     const own = free.find(operationId)
@@ -71,7 +75,7 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
     const operation = operations.find(operationId)
     if (operation === undefined) return refuseCounted(parts, request, wanted, operations.unknown(operationId))
     if (!isCounting(operation)) requireApproval(caller)
-    const answer = await runWith(request, wanted, operation)
+    const answer = await runWith(request, wanted, operation, { progress })
     const { headers } = answer
     const money = (name: string) => (headers[name] === undefined ? undefined : usd(headers[name]))
     return {
@@ -85,30 +89,31 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
   }
 
   const use: Use = async (request, wanted) => {
+    const progress: Progress = {}
     try {
-      return await make(request, wanted)
+      return await make(request, wanted, progress)
     } catch (thrown) {
       const fault = mandates.linked(request.caller, asFault(thrown))
       refused({ ...request, id: wanted.id }, fault)
-      const { [headerNames.cost]: cost, [headerNames.balance]: balance } = fault.headers
+      const { [headerNames.cost]: charged, [headerNames.balance]: balance } = fault.headers
+      const isUnknown = charged === undefined && (progress.begun === true || isOfEarlierCall(fault))
       return {
         id: wanted.id,
         operationId: wanted.operationId,
         fault,
-        // A call can fail when it has been settled, and is charged then.
-        cost: cost === undefined ? undefined : usd(cost),
+        // A call can fail when it has been settled, and is charged then. One that has not begun was sent to nobody.
+        cost: charged !== undefined ? usd(charged) : isUnknown ? undefined : ZERO,
         held: undefined,
         balance: balance === undefined ? undefined : usd(balance),
-        ...(cost === undefined && isPaid(wanted) && mayHaveCost(fault) && { atMost: usd(wanted.maxCost) }),
+        ...(wanted.cutCap !== undefined && { cutCap: wanted.cutCap }),
+        ...(isUnknown && { atMost: usd(wanted.maxCost) }),
       }
     }
   }
 
-  const isPaid = ({ operationId }: Wanted) => free.find(operationId) === undefined
-
   const quote: Quote = async (request, operation, given) => {
     const wanted = { id: request.id, given, maxCost: undefined, idempotencyKey: undefined }
-    const { body } = await runWith(request, wanted, operation, 'quote')
+    const { body } = await runWith(request, wanted, operation, { costMode: 'quote' })
     return JSON.parse(body.toString())
   }
 
@@ -116,7 +121,7 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
     request: AgentRequest,
     wanted: Asked,
     operation: Operation,
-    costMode?: 'quote',
+    { costMode, progress }: Pick<CallRequest, 'progress'> & { readonly costMode?: 'quote' },
   ): Promise<Answer> {
     const spelt = spell(operation, wanted.given)
     if (spelt instanceof Fault) return refuseCounted(parts, request, wanted, spelt, operation)
@@ -129,6 +134,7 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
       readBody: () => (rawBody === null ? undefined : parseJson(rawBody, jsonLimits)),
       maxCost: wanted.maxCost,
       costMode,
+      progress,
       quoteId: undefined,
       idempotencyKey: wanted.idempotencyKey,
       endUser: single(request.headers[headerNames.endUser]),
@@ -145,6 +151,11 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
   }
 
   return { use, quote }
+}
+
+/** An earlier call under the same idempotency key of which nobody knows yet what it costs. */
+export function isOfEarlierCall({ code }: Fault): boolean {
+  return code === 'idempotency_running' || code === 'outcome_unknown'
 }
 
 function single(value: string | readonly string[] | undefined): string | undefined {

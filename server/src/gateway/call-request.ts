@@ -45,11 +45,16 @@ export type CallRequest = {
   readonly outputAtMost?: number | undefined
   /** Has it told when the caller leaves before it is answered, at once where it has left. Call off what comes back. */
   readonly whenLeft?: ((work: () => void) => () => void) | undefined
+  /** Told how far the call has come, for a caller who has to know whether a call that failed can have cost something. */
+  readonly progress?: Progress | undefined
   /** What the request holds of the process's memory, with room for its reply once that is reserved. */
   readonly memory: Lease
   /** The body that a fault has in the caller's protocol, for one that comes when the answer has begun. */
   readonly renderFault: (fault: Fault) => string
 }
+
+/** How far a call has come: whether there is room for its reply, and whether it has begun and may be sent. */
+export type Progress = { reserved?: boolean; begun?: boolean }
 
 /** The limits that the call was admitted within. */
 export function windowsOf({ caller, operation }: CallRequest): readonly Window[] {

@@ -33,7 +33,7 @@ function wordsFor(issue: Issue, given: unknown): string {
 }
 
 function unknownIn({ path, keys }: Extract<Issue, { code: 'unrecognized_keys' }>): string {
-  const told = keys.slice(0, TOLD_MOST).map((key) => quoted(under(path, key)))
+  const told = keys.slice(0, TOLD_MOST).map((key) => quoted(nameOf([...path, key])))
   return `${told.join(', ')}${keys.length > TOLD_MOST ? ` and ${keys.length - TOLD_MOST} more` : ''}`
 }
 
@@ -79,13 +79,10 @@ const KINDS: Readonly<Partial<Record<string, string>>> = {
 
 /** As callers write it: `documents[0].text`. */
 function nameOf(path: Issue['path']): string {
-  return path.reduce<string>((name, part) => (typeof part === 'number' ? `${name}[${part}]` : under([name], part)), '')
-}
-
-function under(path: Issue['path'], part: PropertyKey): string {
-  const before = nameOf(path.filter((one) => one !== ''))
-  const name = plainName(String(part))
-  return before === '' ? name : `${before}.${name}`
+  return path.reduce<string>((name, part) => {
+    if (typeof part === 'number') return `${name}[${part}]`
+    return name === '' ? plainName(String(part)) : `${name}.${plainName(String(part))}`
+  }, '')
 }
 
 function quoted(name: string): string {

@@ -8,7 +8,7 @@ import type { Quotes } from '../pricing/quotes.ts'
 import { termsAsText } from '../pricing/terms.ts'
 import type { Attribute } from './attribution.ts'
 import type { Begin, RequireUnspent } from './begin.ts'
-import { type CallRequest, windowsOf } from './call-request.ts'
+import { type CallRequest, type Progress, windowsOf } from './call-request.ts'
 import type { CeilingsFor } from './ceilings.ts'
 import { shrunk, toldOf } from './fit.ts'
 import type { CreateGrowth, Growth } from './growth.ts'
@@ -78,7 +78,7 @@ export function createPipeline(parts: Parts): Pipeline {
 
   /** Who wants a call that fits has it made with what there is, where it is refused for its output limit. */
   async function run(asked: CallRequest): Promise<RelayedAnswer> {
-    if (asked.fit === undefined) return runOnce(asked)
+    if (asked.fit === undefined) return runOnce(asked, asked.progress)
     let request = asked
     let refusedFirst: unknown
     for (let tries = 1; ; tries += 1) {
@@ -205,9 +205,6 @@ export function createPipeline(parts: Parts): Pipeline {
 
 /** Nobody on the way may keep an answer back, or keep it at all. */
 const STREAMED = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
-
-/** How far a call has come. */
-type Progress = { reserved?: boolean; begun?: boolean }
 
 /** Whether no upstream can have heard of it. */
 function wasUnasked({ attempts }: Sent): boolean {

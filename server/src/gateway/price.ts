@@ -3,7 +3,7 @@ import { HOLDINGS } from '../catalogue/holding.ts'
 import { ON_DISCONNECT } from '../catalogue/on-disconnect.ts'
 import type { Ceiling } from '../identity/account-budgets.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
-import { type Nanos, usd, ZERO } from '../kernel/money.ts'
+import { type Nanos, nanos, usd } from '../kernel/money.ts'
 import { rateHeaders } from '../limits/headers.ts'
 import type { Quotes } from '../pricing/quotes.ts'
 import { type Held, mostFor } from '../pricing/terms.ts'
@@ -161,12 +161,17 @@ function requireWithinCap(most: Nanos, maxCost: string | undefined, advice: Plan
   if (most > cap) throw capPassed({ needed: most, left: cap, advice })
 }
 
+const MOST_CAP = usd('1000000000')
+
 function capOf(text: string): Nanos {
-  try {
-    const cap = usd(text)
-    if (cap >= ZERO) return cap
-  } catch {
-    // Told below, as for a negative amount.
-  }
-  throw new Fault('invalid_request', { detail: 'The cost cap must be a decimal amount of USD, such as 0.01.' })
+  const [, whole = '', fraction = ''] = /^(\d{1,40})(?:\.(\d{1,40}))?$/.exec(text) ?? []
+  if (whole === '') throw wrongCap('must be a decimal amount of USD, such as 0.01')
+  if (/[^0]/.test(fraction.slice(9))) throw wrongCap(`must have at most 9 decimals; ${text} has more`)
+  const cap = BigInt(whole + fraction.slice(0, 9).padEnd(9, '0'))
+  if (cap > MOST_CAP) throw wrongCap('must be at most 1000000000 USD')
+  return nanos(cap)
+}
+
+function wrongCap(rule: string): Fault {
+  return new Fault('invalid_request', { detail: `The cost cap ${rule}.` })
 }
