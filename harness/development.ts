@@ -71,16 +71,17 @@ function write(file: string): z.output<typeof FORM> {
 }
 
 const ACTOR: By = { actor: 'operator development', origin: {} }
-const AGENT_TERMS = {
-  name: 'agent',
-  budget: { amount: usd('5'), period: 'month' },
+/** With what a key needs to pay through the tools: scopes and a rate beside its budget. */
+const TERMS = {
   scopes: ['models', 'video', 'social', 'finance', 'traffic'],
-  rates: { requestsPerMinute: 120 },
+  rates: { requestsPerMinute: 600 },
 } as const
+const KEY_TERMS = { name: 'development', budget: { amount: usd('100'), period: 'total' }, ...TERMS } as const
+const AGENT_TERMS = { name: 'agent', budget: { amount: usd('5'), period: 'month' }, ...TERMS } as const
 
 /** Gives a workspace the keys of the runs before. */
 export async function restoreKeys(pool: pg.Pool, workspaceId: string, { key, agentKey }: Kept): Promise<void> {
-  await restore(pool, workspaceId, key, { name: 'development' })
+  await restore(pool, workspaceId, key, KEY_TERMS)
   await restore(pool, workspaceId, agentKey, AGENT_TERMS)
 }
 

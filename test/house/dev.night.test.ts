@@ -70,10 +70,12 @@ describe('npm run dev', () => {
     const addresses = JSON.parse(lines[0] ?? '')
     const places = ['base_url', 'mcp_url', 'site_url', 'admin_url', 'sandbox_url']
     assert.deepEqual(Object.keys(addresses), [...places, 'api_key', 'agent_key', 'database_url', 'master_key'])
-    const agent = await connectAgent('sdk 2', addresses.mcp_url, addresses.agent_key)
     const given = { operation_id: 'tag_detail', arguments: { tag_name: 'cats' }, max_price_usd: 0.01 }
-    assert.equal((await agent.call('use', given)).structuredContent.cost_usd, '0.001450000')
-    await agent.close()
+    for (const key of [addresses.api_key, addresses.agent_key]) {
+      const agent = await connectAgent('sdk 2', addresses.mcp_url, key)
+      assert.equal((await agent.call('use', given)).structuredContent.cost_usd, '0.001450000')
+      await agent.close()
+    }
     assert.equal((await request(`${addresses.base_url}/readyz`)).statusCode, 200)
     assert.equal((await request(`${addresses.sandbox_url}/livez`)).statusCode, 200)
     assert.ok(running().length > 3)

@@ -4,6 +4,7 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import { ask, call, chargesOf, startInstallation } from '../acceptance/installation.ts'
 import { callMeta, makeAgent } from './agents.ts'
 import { connectAgent, KINDS } from './clients.ts'
+import { askRaw, callBody, callHeaders } from './raw-agent.ts'
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url)
@@ -11,6 +12,28 @@ after(() => installation.stop())
 const { pool, sandbox } = installation
 const url = `${installation.gateways[0]?.agentUrl}/mcp`
 const agent = await makeAgent(pool)
+
+describe('a result', () => {
+  const TAG = { operation_id: 'tag_detail', arguments: { tag_name: 'cats' } }
+  const as = async (agentName: string, max_price_usd: number) => {
+    const body = callBody('use', { ...TAG, max_price_usd })
+    const headers = { ...callHeaders('use'), 'user-agent': agentName }
+    return Object((await askRaw(url, agent.secret, { headers, body })).message.result)
+  }
+
+  for (const agentName of ['claude-code/2.1.328 (sdk-cli)', 'codex-mcp-client/0.169.0'])
+    it(`is sent once where the client reads structured results, and an error in words too: ${agentName}`, async () => {
+      const { structuredContent, content } = await as(agentName, 1)
+      assert.equal(structuredContent.status, 200)
+      assert.deepEqual(content, [{ type: 'text', text: 'The result is in structuredContent.' }])
+      assert.match((await as(agentName, 0)).content[0].text, /^cost_cap_exceeded: /)
+    })
+
+  it('is sent as text too where the client may read that alone', async () => {
+    const { structuredContent, content } = await as('claude-code/2.0.5', 1)
+    assert.deepEqual(JSON.parse(content[0].text), structuredContent.result)
+  })
+})
 
 describe('the tools, by the clients that agents are made of', () => {
   for (const kind of KINDS) {

@@ -142,15 +142,25 @@ describe('anthropic, in one piece', () => {
     assert.equal(little.usage.output_tokens_details.thinking_tokens, 5)
   })
 
+  it('echoes what a person has said to an agent, whose tools it calls only where it has to', async () => {
+    const content = [
+      { type: 'text', text: '<system-reminder>Be brief.</system-reminder>' },
+      { type: 'text', text: 'Hello' },
+    ]
+    const asked = { tools: [TOOL], messages: [{ role: 'user', content }] }
+    assert.deepEqual((await say(asked)).content, [{ type: 'text', text: 'Echo: Hello' }])
+    assert.equal((await say({ ...asked, tool_choice: { type: 'any' } })).content[0].name, 'weather')
+  })
+
   it('calls the first tool, or the one that is named, unless it may not', async () => {
-    const { content, stop_reason, usage } = await say({ tools: [TOOL] })
+    const { content, stop_reason, usage } = await say({ model: 'any', tools: [TOOL] })
     assert.equal(stop_reason, 'tool_use')
     assertMembers(content[0], { type: 'string', id: 'string', name: 'string', input: 'object' })
     assertMembers(content[0].input, { city: 'string' })
     assert.equal(usage.output_tokens, outputTokens('weather', JSON.stringify(content[0].input)))
     const named = { tools: [TOOL, { name: 'other' }], tool_choice: { type: 'tool', name: 'other' } }
     assert.equal((await say(named)).content[0].name, 'other')
-    assert.equal((await say({ tools: [TOOL], tool_choice: { type: 'none' } })).content[0].type, 'text')
+    assert.equal((await say({ model: 'any', tools: [TOOL], tool_choice: { type: 'none' } })).content[0].type, 'text')
   })
 
   it('writes what is marked into the cache, and reads the longest prefix that it knows', async () => {
@@ -174,13 +184,13 @@ describe('anthropic, in one piece', () => {
   it('caches for an hour, caches tools, and all of a request', async () => {
     const hour = { cache_control: { type: 'ephemeral', ttl: '1h' } }
     const tool = { ...TOOL, description: 'What it is for. '.repeat(200), ...hour }
-    const first = await say({ tools: [tool], cache_control: { type: 'ephemeral' } })
+    const first = await say({ model: 'any', tools: [tool], cache_control: { type: 'ephemeral' } })
     const [tools, all] = [inputTokens([JSON.stringify(tool)]), inputTokens([JSON.stringify(tool), 'Hello'])]
     assert.deepEqual(first.usage.cache_creation, {
       ephemeral_5m_input_tokens: all - tools,
       ephemeral_1h_input_tokens: tools,
     })
-    const second = await say({ tools: [tool], cache_control: { type: 'ephemeral' } })
+    const second = await say({ model: 'any', tools: [tool], cache_control: { type: 'ephemeral' } })
     assert.equal(second.usage.cache_read_input_tokens, all)
   })
 
@@ -240,7 +250,7 @@ describe('anthropic, in one piece', () => {
     const calls = async (content: object[]) => {
       const script = [{ calls: [{ name: 'Search' }] }, { calls: [{ name: 'Later' }] }]
       const system = `sandbox:script=${Buffer.from(JSON.stringify(script)).toString('base64url')}`
-      const { content: blocks } = await say({ tools: [later], system, messages: searched(content) })
+      const { content: blocks } = await say({ model: 'any', tools: [later], system, messages: searched(content) })
       return blocks.filter(({ type }: { type: string }) => type === 'tool_use').length
     }
     assert.equal(await calls([{ type: 'text', text: 'Later' }]), 0)
@@ -293,7 +303,7 @@ describe('anthropic, as a stream', () => {
   })
 
   it('sends thinking, its signature, and then the call', async () => {
-    const { events } = await stream({ thinking: THINKING, tools: [TOOL] })
+    const { events } = await stream({ model: 'any', thinking: THINKING, tools: [TOOL] })
     assert.deepEqual(outlineOf(events), [
       'message_start',
       'content_block_start',
@@ -307,7 +317,7 @@ describe('anthropic, as a stream', () => {
       'message_delta',
       'message_stop',
     ])
-    const { content, usage } = await say({ thinking: THINKING, tools: [TOOL] })
+    const { content, usage } = await say({ model: 'any', thinking: THINKING, tools: [TOOL] })
     assert.equal(textOf(events), content[0].thinking + JSON.stringify(content[1].input))
     const block = events.find(({ index, type }) => index === 1 && type === 'content_block_start')?.content_block
     assert.deepEqual({ ...block, id: '' }, { type: 'tool_use', id: '', name: 'weather', input: {} })

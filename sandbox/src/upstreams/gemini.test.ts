@@ -132,15 +132,19 @@ describe('gemini, in one piece', () => {
   })
 
   it('calls the first function, or the one that is named, with arguments of its schema', async () => {
-    const { candidates, usageMetadata } = await generate({ tools: [TOOL] })
+    const { candidates, usageMetadata } = await generate({ model: 'any', tools: [TOOL] })
     const { functionCall } = candidates[0].content.parts[0]
     assert.equal(functionCall.name, 'weather')
     assertMembers(functionCall.args, { city: 'string', days: 'integer', exact: 'boolean' })
     assert.equal(usageMetadata.candidatesTokenCount, outputTokens('weather', JSON.stringify(functionCall.args)))
     const named = { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: ['other'] } }
-    const other = await generate({ tools: [TOOL], toolConfig: named })
+    const other = await generate({ model: 'any', tools: [TOOL], toolConfig: named })
     assert.equal(other.candidates[0].content.parts[0].functionCall.name, 'other')
-    const none = await generate({ tools: [TOOL], toolConfig: { functionCallingConfig: { mode: 'NONE' } } })
+    const none = await generate({
+      model: 'any',
+      tools: [TOOL],
+      toolConfig: { functionCallingConfig: { mode: 'NONE' } },
+    })
     assert.equal(none.candidates[0].content.parts[0].text, 'Echo: Hello')
   })
 
@@ -264,7 +268,7 @@ describe('gemini, as a stream', () => {
   })
 
   it('sends calls whole, and thoughts as parts that say so', async () => {
-    const { chunks } = await stream({ tools: [TOOL] })
+    const { chunks } = await stream({ model: 'any', tools: [TOOL] })
     assert.equal(chunks.length, 2)
     assert.equal(chunks[0]?.candidates[0]?.content.parts[0]?.functionCall?.name, 'weather')
     const generationConfig = { thinkingConfig: { thinkingBudget: 20, includeThoughts: true } }

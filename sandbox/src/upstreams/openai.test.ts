@@ -139,7 +139,7 @@ describe('openai, in one piece', () => {
 
   it('calls the first tool, or the one that is named, with arguments of its schema', async () => {
     const other = { type: 'function', function: { name: 'other' } }
-    const { choices, usage } = await complete({ tools: [TOOL, other] })
+    const { choices, usage } = await complete({ model: 'any', tools: [TOOL, other] })
     const { message, finish_reason } = choices[0]
     assert.deepEqual([finish_reason, message.content], ['tool_calls', null])
     const [{ id, type, function: called }] = message.tool_calls
@@ -155,9 +155,9 @@ describe('openai, in one piece', () => {
     assert.equal(JSON.parse(called.arguments).scale, 'C')
     assert.equal(usage.completion_tokens, outputTokens(called.name, called.arguments))
     const named = { type: 'function', function: { name: 'other' } }
-    const second = await complete({ tools: [TOOL, other], tool_choice: named })
+    const second = await complete({ model: 'any', tools: [TOOL, other], tool_choice: named })
     assert.equal(second.choices[0].message.tool_calls[0].function.name, 'other')
-    const none = await complete({ tools: [TOOL], tool_choice: 'none' })
+    const none = await complete({ model: 'any', tools: [TOOL], tool_choice: 'none' })
     assert.equal(none.choices[0].message.content, 'Echo: Hello')
   })
 
@@ -279,11 +279,11 @@ describe('openai, as a stream', () => {
   })
 
   it('sends a call by its name and then its arguments', async () => {
-    const { chunks } = await stream({ tools: [TOOL] })
+    const { chunks } = await stream({ model: 'any', tools: [TOOL] })
     const calls = chunks.flatMap(({ choices }) => choices[0]?.delta.tool_calls ?? [])
     assert.deepEqual(calls[0]?.function, { name: 'weather', arguments: '' })
     assertMembers(calls[0] ?? {}, { index: 'integer', id: 'string', type: 'string', function: 'object' })
-    const whole = (await complete({ tools: [TOOL] })).choices[0].message.tool_calls[0].function
+    const whole = (await complete({ model: 'any', tools: [TOOL] })).choices[0].message.tool_calls[0].function
     assert.equal(calls.map((call) => call.function.arguments).join(''), whole.arguments)
     assert.equal(chunks.at(-1)?.choices[0]?.finish_reason, 'tool_calls')
     assert.equal((await sandbox.journal())[0]?.tokens, outputTokens('weather', whole.arguments))

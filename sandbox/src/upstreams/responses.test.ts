@@ -66,14 +66,14 @@ describe('a response of the sandbox', () => {
   })
 
   it('calls a function, a custom tool, and one of a namespace', async () => {
-    const [call] = (await respond({ tools: [TOOL] })).output
+    const [call] = (await respond({ model: 'any', tools: [TOOL] })).output
     assert.deepEqual(
       [call.type, call.name, Object.keys(JSON.parse(call.arguments))],
       ['function_call', 'weather', ['city']],
     )
-    const [custom] = (await respond({ tools: [{ type: 'custom', name: 'patch' }] })).output
+    const [custom] = (await respond({ model: 'any', tools: [{ type: 'custom', name: 'patch' }] })).output
     assert.deepEqual([custom.type, custom.name, typeof custom.input], ['custom_tool_call', 'patch', 'string'])
-    const [named] = (await respond({ tools: [{ type: 'namespace', name: 'n', tools: [TOOL] }] })).output
+    const [named] = (await respond({ model: 'any', tools: [{ type: 'namespace', name: 'n', tools: [TOOL] }] })).output
     assert.deepEqual([named.name, named.namespace], ['weather', 'n'])
     const output = { type: 'function_call_output', call_id: call.call_id, output: 'sunny' }
     const [answer] = (await respond({ input: [{ role: 'user', content: 'Hello' }, call, output], tools: [TOOL] }))
@@ -149,12 +149,12 @@ describe('a response of the sandbox as a stream', () => {
   it('tells of reasoning and of calls in events of their own', async () => {
     const thought = typesOf(await stream({ reasoning: { effort: 'low', summary: 'auto' } }))
     assert.ok(thought.includes('response.reasoning_summary_text.delta'))
-    const called = await stream({ tools: [TOOL] })
+    const called = await stream({ model: 'any', tools: [TOOL] })
     const json = called
       .filter(({ type }) => type === 'response.function_call_arguments.delta')
       .map(({ delta }) => delta)
     assert.deepEqual(Object.keys(JSON.parse(json.join(''))), ['city'])
-    const custom = typesOf(await stream({ tools: [{ type: 'custom', name: 'patch' }] }))
+    const custom = typesOf(await stream({ model: 'any', tools: [{ type: 'custom', name: 'patch' }] }))
     assert.ok(custom.includes('response.custom_tool_call_input.done'))
   })
 

@@ -26,4 +26,14 @@ export type Content =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image'; readonly data: string; readonly mimeType: string }
 
+/** Clients that show their model the structured result, and of an error its words. Others are sent both, as the protocol advises. */
+const READ_STRUCTURED = /^(?:claude-code\/(?:2\.[1-9]|[3-9])|codex-mcp-client\/)/
+
+/** A result as its client reads it: what it would leave unread is not sent a second time. */
+export function sentOnce(result: ToolResult, userAgent: string | undefined): ToolResult {
+  if (result.isError || !READ_STRUCTURED.test(userAgent ?? '')) return result
+  const pictures = result.content.filter(({ type }) => type === 'image')
+  return { ...result, content: [...pictures, text('The result is in structuredContent.')] }
+}
+
 export const text = (words: string): Content => ({ type: 'text', text: words })

@@ -15,7 +15,7 @@ import { roomOfAnswer } from './pictures.ts'
 import { capOf } from './price-cap.ts'
 import { moneyOf, tell } from './tell.ts'
 import { TOOL_ARGUMENTS, type ToolArguments, type ToolName } from './tool-arguments.ts'
-import { type InputRequired, type ToolResult, text } from './tool-result.ts'
+import { type InputRequired, isInputRequired, sentOnce, type ToolResult, text } from './tool-result.ts'
 import { createUse, type Used } from './use.ts'
 
 /** Answers a call of a tool. Never throws: what is refused is an answer that the model can read. */
@@ -137,7 +137,8 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
   return async (request, call) => {
     try {
       const run = await prepareCounted(request, call)
-      return await run()
+      const result = await run()
+      return isInputRequired(result) ? result : sentOnce(result, request.headers['user-agent'])
     } catch (thrown) {
       const fault = asFault(thrown)
       refused(request, fault)

@@ -102,7 +102,7 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
         operationId: wanted.operationId,
         fault,
         // A call can fail when it has been settled, and is charged then. One that has not begun was sent to nobody.
-        cost: charged !== undefined ? usd(charged) : isUnknown ? undefined : ZERO,
+        cost: charged !== undefined ? usd(charged) : isUnknown || isOfChargedCall(fault) ? undefined : ZERO,
         held: undefined,
         balance: balance === undefined ? undefined : usd(balance),
         ...(wanted.cutCap !== undefined && { cutCap: wanted.cutCap }),
@@ -152,6 +152,9 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
 
   return { use, quote }
 }
+
+/** An earlier call under the same idempotency key, whose charge is told. */
+const isOfChargedCall = ({ code }: Fault) => code === 'idempotency_completed'
 
 /** An earlier call under the same idempotency key of which nobody knows yet what it costs. */
 export function isOfEarlierCall({ code }: Fault): boolean {

@@ -44,7 +44,7 @@ function choiceFor(question: Question, magic: MagicModel, knobs: Knobs, random: 
   const room = most - reasoning.length
   const turn = knobs.script && turnOf(knobs.script, question)
   if (turn) return { reasoning, ...turnWithin(room, turn) }
-  const tool = question.tool ?? (magic.alwaysCalls && LOOKUP)
+  const tool = toolFor(question, magic)
   if (tool && magic.says !== 'checksum') return { reasoning, ...callOf(tool, random, room) }
   const wanted = knobs.outputTokens === undefined ? undefined : knobs.outputTokens * BYTES_PER_TOKEN - reasoning.length
   if (magic.says === 'checksum') return { reasoning, ...checksum(random, wanted, question.maxTokens, room) }
@@ -52,6 +52,11 @@ function choiceFor(question: Question, magic: MagicModel, knobs: Knobs, random: 
   const text = wanted === undefined || question.schema !== undefined ? whole : fitted(whole, wanted, random)
   const cut = cutTo(room, text)
   return { reasoning, text: cut, tail: '', calls: [], stop: cut === text ? 'end' : 'length' }
+}
+
+function toolFor({ tool, isBound }: Question, { calls }: MagicModel): Tool | undefined {
+  if (calls === 'bound' && !isBound) return undefined
+  return tool ?? (calls === 'always' ? LOOKUP : undefined)
 }
 
 /** A directive says how long the whole answer is, and thought takes at most half of it. */

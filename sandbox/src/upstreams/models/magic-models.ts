@@ -3,7 +3,8 @@ import type { Delivery } from '../../delivery.ts'
 /** How a model answers. What is absent is as with any model. */
 export type MagicModel = {
   readonly says?: 'echo' | 'prose' | 'long' | 'checksum'
-  readonly alwaysCalls?: true
+  /** When it calls the tools that it is offered; whenever it may, where left out. */
+  readonly calls?: 'always' | 'bound'
   readonly everyMs?: number
   readonly usage?: 'none' | 'zero'
   readonly status?: number | 'overloaded'
@@ -14,7 +15,10 @@ export type MagicModel = {
   readonly frames?: 'error' | 'garbage' | 'no-end'
 }
 
-const ECHO: MagicModel = {}
+/** An agent offers tools with every request, and people try it with echo: it calls none unless it is bound to. */
+const ECHO: MagicModel = { calls: 'bound' }
+/** Any other name answers like echo, and calls the tools that it is offered. */
+const OTHER: MagicModel = {}
 
 export const MAGIC_MODELS: Readonly<Record<string, MagicModel>> = {
   'sandbox/echo': ECHO,
@@ -22,7 +26,7 @@ export const MAGIC_MODELS: Readonly<Record<string, MagicModel>> = {
   'sandbox/long': { says: 'long' },
   'sandbox/slow': { says: 'prose', everyMs: 50 },
   'sandbox/checksum': { says: 'checksum', everyMs: 20 },
-  'sandbox/tools': { alwaysCalls: true },
+  'sandbox/tools': { calls: 'always' },
   'sandbox/no-usage': { usage: 'none' },
   'sandbox/zero-usage': { usage: 'zero' },
   'sandbox/429': { status: 429, retryAfter: '7' },
@@ -37,7 +41,6 @@ export const MAGIC_MODELS: Readonly<Record<string, MagicModel>> = {
 
 export const MODEL_NAMES: readonly string[] = Object.keys(MAGIC_MODELS)
 
-/** Any other name answers like echo. */
 export function magicModel(name: string): MagicModel {
-  return Object.hasOwn(MAGIC_MODELS, name) ? (MAGIC_MODELS[name] ?? ECHO) : ECHO
+  return Object.hasOwn(MAGIC_MODELS, name) ? (MAGIC_MODELS[name] ?? OTHER) : OTHER
 }

@@ -11,7 +11,7 @@ export type Question = {
   readonly isStreamed: boolean
   /** How many messages the conversation has. */
   readonly messages: number
-  /** The last text of the user. */
+  /** The last text of the user: agents put reminders of their own in front of it. */
   readonly prompt: string
   /** What a tool has returned, where that is what the model is to go on with. */
   readonly toolResult: string | undefined
@@ -21,6 +21,8 @@ export type Question = {
   readonly offered: readonly Tool[]
   /** The tool that the model is free or bound to call now. */
   readonly tool: Tool | undefined
+  /** Whether it has to call one. */
+  readonly isBound: boolean
   /** The answer is to be JSON, fitting this schema. */
   readonly schema: unknown
   readonly maxTokens: number | undefined
@@ -62,6 +64,11 @@ export function plainSegment(text: string): Segment {
 
 export function objectsIn(list: unknown): JsonObject[] {
   return Array.isArray(list) ? list.filter(isObject) : []
+}
+
+/** The last text of a content that is a text or a list of parts. */
+export function lastTextOf(content: unknown): string {
+  return textOf(Array.isArray(content) ? content.filter((part) => textOf([part]) !== '').slice(-1) : content)
 }
 
 /** The texts of a content that is a text or a list of parts. */
