@@ -46,8 +46,10 @@ describe('a credential for the tools', () => {
       `${both.token}x`,
       'fb_at_nothing',
     ]) {
-      const { status, headers } = await search(token)
+      const { status, headers, text } = await search(token)
       assert.equal(status, 401)
+      assert.match(text, /sign in again/i)
+      assert.doesNotMatch(text, /\bkey\b/)
       assert.equal(
         headers['www-authenticate'],
         `Bearer error="invalid_token", resource_metadata="https://${host}${PLACE}", scope="agent"`,

@@ -195,6 +195,25 @@ describe('what is answered', () => {
     assert.equal(refused.structured.error?.code, 'link_required')
   })
 
+  it('a call that was made is looked up by its id and by its idempotency key, for nothing', async () => {
+    const made = await use(TAG, agent.secret, { 'farebox/idempotency-key': 'looked-up' })
+    const look = (given: object) => use({ operation_id: 'get_request', arguments: given, max_price_usd: 0 })
+    const byId = await look({ request_id: made.structured.request_id })
+    assert.deepEqual([byId.isError, byId.structured.cost_usd], [false, '0.000000000'])
+    assert.deepEqual(
+      [byId.structured.result.operation, byId.structured.result.outcome, byId.structured.result.cost.usd],
+      ['tag_detail', 'posted', made.structured.cost_usd],
+    )
+    const { data } = (await look({ idempotency_key: 'looked-up' })).structured.result
+    assert.deepEqual(
+      data.map(({ id }: { id: string }) => id),
+      [made.structured.request_id],
+    )
+    const none = await look({ request_id: crypto.randomUUID() })
+    assert.equal(none.structured.error?.code, 'resource_not_found')
+    assert.match((await look({})).structured.error?.message, /request_id or idempotency_key/)
+  })
+
   it('a call that its caller has left goes on and is charged, as over HTTP', async () => {
     const before = await chargesOf(pool, agent.accountId)
     const journal = (await sandbox.journal()).length

@@ -65,6 +65,12 @@ describe('an authorization code', () => {
     const again = await exchange(client, given)
     assert.equal(again.status, 400)
     assert.equal(again.json.error, 'invalid_grant')
+    assert.match(String(again.json.error_description), /^The code was used before/)
+    const stranger = await refresh(client, given.clientId, 'nothing')
+    assert.match(String(stranger.json.error_description), /^The refresh token is not known/)
+    const { pkce } = given
+    const wrong = await exchange(client, { ...(await letIn(client)), pkce })
+    assert.equal(wrong.json.error_description, 'code_verifier does not match the code_challenge of the request.')
     assert.deepEqual(await introspected(client, given.access), { active: false })
     assert.equal((await refresh(client, given.clientId, given.refresh)).status, 400)
   })

@@ -27,7 +27,7 @@ const CATEGORIES: Readonly<Record<string, string>> = {
   social: 'Social platforms: posts, comments, stories, tags, creators; linked accounts',
   finance: 'Companies and their figures',
   traffic: 'Websites and their visitors',
-  account: 'What is left to spend',
+  account: 'What is left to spend, and what calls have cost',
 }
 const MODELS_SHOWN = 5
 

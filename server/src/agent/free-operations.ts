@@ -1,9 +1,13 @@
 import { z } from 'zod'
+import { claimKeyOf, isKey } from '../gateway/idempotency.ts'
 import { inputFault } from '../gateway/input-fault.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import { balanceOf } from '../http/routes/balance.ts'
+import { fromLedger } from '../http/routes/from-ledger.ts'
 import { callbackPath, scopesOrDefault, shownLink, shownStart, wantedLink } from '../http/routes/links.ts'
+import { callsWithKeys, requestOf } from '../http/routes/requests.ts'
 import { shownTasks } from '../http/routes/tasks.ts'
+import { whoseRecords } from '../http/routes/whose-records.ts'
 import { LINKING } from '../identity/scopes.ts'
 import { Fault } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
@@ -60,6 +64,20 @@ const taskPage = z.strictObject({
   limit: z.int().min(1).max(100).default(20),
   before: z.string().refine(isId, 'must be the task_id that a page ended with').optional(),
 })
+const sought = z
+  .strictObject({
+    request_id: z.string().max(200).optional().describe('Of the call, as its answer told it'),
+    idempotency_key: z
+      .string()
+      .max(255)
+      .refine(isKey, 'must have 1 to 255 visible ASCII characters')
+      .optional()
+      .describe('That the call was sent with; of a call of a batch followed by #1, #2 …'),
+  })
+  .refine(
+    ({ request_id, idempotency_key }) => (request_id === undefined) !== (idempotency_key === undefined),
+    'Give request_id or idempotency_key, one of the two.',
+  )
 const MODELS_PAGE = 50
 
 export function createFreeOperations(parts: Parts): FreeOperations {
@@ -195,6 +213,24 @@ function accountOperations({ catalogue, models: sold, pool, time }: Parts, defin
         const page = found.slice(0, MODELS_PAGE)
         const next_after = page.length < found.length ? (page.at(-1)?.id ?? null) : null
         return { json: { data: page.map((one) => listedModel(one, find, caller)), next_after } }
+      },
+    }),
+    define({
+      id: 'get_request',
+      summary: 'See the outcome and the charge of a request, by request_id or idempotency_key',
+      asks: 'lookup outcome unknown receipt idempotency',
+      example: { request_id: '<request_id>' },
+      category: 'account',
+      http: 'GET /v1/requests/{id}',
+      input: sought,
+      isReadOnly: true,
+      async answer({ caller }, { request_id: id, idempotency_key: key }) {
+        if (key !== undefined) {
+          const keys = catalogue.operations.map((one) => claimKeyOf(one.id, key))
+          return { json: await callsWithKeys(pool, caller.credentialId, keys) }
+        }
+        if (id === undefined || !isId(id)) throw new Fault('resource_not_found')
+        return { json: await fromLedger(requestOf(pool, await whoseRecords(pool, caller), id)) }
       },
     }),
     define({

@@ -4,7 +4,7 @@ import type { Ceiling } from '../identity/account-budgets.ts'
 import { type Caller, ownAllowanceOf } from '../identity/caller.ts'
 import type { Sought } from '../identity/scopes.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, wrongCredential } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { type Nanos, ZERO } from '../kernel/money.ts'
 import { askOf } from '../limits/ask.ts'
@@ -178,7 +178,7 @@ function refusalOf(judgement: Refused & Judgement, wish: Wish, known: Known): Fa
     case 'account_inactive':
       return new AccountInactive(headers)
     case 'credential_inactive':
-      return new Fault('invalid_credential')
+      return wrongCredential('invalid_credential', wish.caller.token !== null)
     default:
       return new Fault('internal_error', { cause: new Error(`a call was refused as ${judgement.outcome}`) })
   }

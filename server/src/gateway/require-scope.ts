@@ -11,7 +11,13 @@ export function requireScope({ scopes, token }: Caller, sought: Sought): void {
     throw new Fault('forbidden', { detail: "The access token's scopes do not include calls." })
   if (token?.mandate.isPaused === true) throw new Fault('mandate_paused')
   if (scopes === null || allowsOperation(scopes, sought) || mayAllowModel(scopes, sought)) return
-  throw new Fault('forbidden', { detail: `The key's scopes do not include ${sought.id}.` })
+  throw new Fault('forbidden', { detail: notIncluded(token, sought.id) })
+}
+
+function notIncluded(token: Caller['token'], what: string): string {
+  return token === null
+    ? `The key's scopes do not include ${what}.`
+    : `The mandate does not include ${what}. Whoever gave it can change it, or sign in again with more.`
 }
 
 /** What concerns the credential itself takes any scope of this face; a token for another one's tools has no business here. */
@@ -26,9 +32,9 @@ export function seesBalance({ token }: Pick<Caller, 'token'>): boolean {
 }
 
 /** Throws where no scope of the key lets it use an operation with this model, or with the one that it has without one. */
-export function requireModelScope({ scopes }: Caller, sought: Sought, model: string | undefined): void {
+export function requireModelScope({ scopes, token }: Caller, sought: Sought, model: string | undefined): void {
   if (scopes === null || allowsOperation(scopes, sought) || allowsModel(scopes, model)) return
   const what =
     model === undefined ? `${sought.id} without a model that they name` : `the model ${JSON.stringify(model)}`
-  throw new Fault('forbidden', { detail: `The key's scopes do not include ${what}.` })
+  throw new Fault('forbidden', { detail: notIncluded(token, what) })
 }

@@ -4,7 +4,7 @@ import { Secret } from '../kernel/secret.ts'
 
 const BEARER = /^Bearer +([!-~]+) *$/i
 const VISIBLE = /^[!-~]+$/
-const HOW = 'Send it as "Authorization: Bearer <key>".'
+const HOW = 'The credential cannot be read. Send it as "Authorization: Bearer <key>".'
 
 /**
  * Takes the credential from the headers, never from the URL: Authorization first, then the two headers in which older

@@ -3,7 +3,7 @@ import { DEFAULT_HOLDING } from '../catalogue/holding.ts'
 import { limitsWithin } from '../catalogue/key-rates.ts'
 import { DEFAULT_ON_DISCONNECT } from '../catalogue/on-disconnect.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Fault, unavailable } from '../kernel/fault.ts'
+import { type Fault, unavailable, wrongCredential } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { rational } from '../kernel/rational.ts'
 import { createRecentMap } from '../kernel/recent-map.ts'
@@ -14,7 +14,7 @@ import type { Caller } from './caller.ts'
 import type { Credential, Source } from './credential.ts'
 import type { Face } from './faces.ts'
 import { type FailuresByAddress, tryFrom } from './failures-by-address.ts'
-import { type Parsed, parseCredential, printOf } from './key-format.ts'
+import { isLikeAccessToken, type Parsed, parseCredential, printOf } from './key-format.ts'
 import { createKeySource } from './key-source.ts'
 import { scopesIn } from './scopes.ts'
 import { loadWorkspace, tierIn, type WorkspaceRecord } from './tier-of-workspace.ts'
@@ -75,17 +75,21 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
     const credential = await orUnavailable(sourceOf(given).lookUp(given, face))
     if (credential === undefined || credential === 'expired') {
       right.delete(print)
-      throw refused(address, credential === 'expired' ? 'expired_credential' : 'invalid_credential')
+      throw refused(address, given, credential === 'expired' ? 'expired_credential' : 'invalid_credential')
     }
     const workspace = await orUnavailable(workspaces.get(credential.workspaceId))
-    if (workspace === undefined) throw refused(address)
+    if (workspace === undefined) throw refused(address, given)
     right.set(print, given)
     return callerOf(credential, workspace)
   }
 
-  function refused(address: string, code: 'expired_credential' | 'invalid_credential' = 'invalid_credential'): Fault {
+  function refused(
+    address: string,
+    { kind }: Parsed,
+    code: 'expired_credential' | 'invalid_credential' = 'invalid_credential',
+  ): Fault {
     failures.note(address)
-    return new Fault(code)
+    return wrongCredential(code, kind === 'at')
   }
 
   return (credential, address, face) => {
@@ -93,7 +97,7 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
     const remembered = right.get(print)
     const given = remembered ?? parseCredential(credential)
     // It cost nothing to see, so it counts for nothing: who mistypes a key must not keep out others behind the same address.
-    if (given === undefined) throw new Fault('invalid_credential')
+    if (given === undefined) throw wrongCredential('invalid_credential', isLikeAccessToken(credential))
     const known = remembered && sourceOf(remembered).peek(remembered, face)
     const workspace = known && workspaces.peek(known.workspaceId)
     if (known !== undefined && workspace !== undefined) return callerOf(known, workspace)

@@ -25,6 +25,11 @@ const SECRET_DIGITS = 43
 const CHECKSUM_DIGITS = 6
 const HASH_BYTES = 32
 
+/** What is meant as an access token, whether or not it is one. */
+export function isLikeAccessToken(credential: Secret): boolean {
+  return credential.reveal().startsWith('fb_at_')
+}
+
 export function parseCredential(credential: Secret): Parsed | undefined {
   const text = credential.reveal()
   const form = FORM.exec(text)

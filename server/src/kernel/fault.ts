@@ -29,8 +29,8 @@ export const FAULTS = {
     401,
     'No credential was sent. Send your API key as "Authorization: Bearer <key>", or in the header x-api-key or x-goog-api-key.',
   ),
-  invalid_credential: row(401, 'The credential is not valid. Check the key, or create a new one.'),
-  expired_credential: row(401, 'This key has expired. Create a new one.'),
+  invalid_credential: general(401, 'The credential is not valid. Check the key, or create a new one.'),
+  expired_credential: general(401, 'This key has expired. Create a new one.'),
   sign_in_required: row(
     401,
     'Nobody is signed in. Sign in on the website, or send an access token of a member as "Authorization: Bearer <token>".',
@@ -278,6 +278,16 @@ export class Fault extends Error {
     return this.with({ headers: { ...this.headers, ...headers } })
   }
 }
+
+/** What is wrong with a credential is told in the words of its kind: who has an access token never had a key. */
+export function wrongCredential(code: 'invalid_credential' | 'expired_credential', isToken: boolean): Fault {
+  return new Fault(code, isToken ? { detail: TOKEN_WORDS[code] } : {})
+}
+
+const TOKEN_WORDS = {
+  invalid_credential: 'The access token is not valid: it is wrong, or its grant was revoked. Sign in again.',
+  expired_credential: 'The access token has expired. Refresh it, or sign in again.',
+} as const
 
 /** Anything thrown, as a fault: what is not one of ours is an internal error whose cause stays inside. */
 export function asFault(thrown: unknown): Fault {

@@ -204,7 +204,7 @@ export function addRequests(scope: FastifyInstance, { pool, begin, time, catalog
       requireAlone(request.query)
       const operations = data.operation === undefined ? catalogue.operations : [{ id: data.operation }]
       const keys = operations.map(({ id }) => claimKeyOf(id, data.idempotency_key ?? ''))
-      return withKeys(pool, caller.credentialId, keys)
+      return callsWithKeys(pool, caller.credentialId, keys)
     }
     const times = { startMs: inMs(data.start_time), endMs: inMs(data.end_time), nowMs: time.nowMs() }
     const whose = { accountId: caller.accountId, credentialIds: await whoseRecords(pool, caller) }
@@ -273,7 +273,7 @@ function requireAlone(query: unknown): void {
 }
 
 /** The calls that have a key now. One that ended uncharged has given it back, and is not among them. */
-async function withKeys(pool: pg.Pool, credentialId: Id, keys: readonly string[]) {
+export async function callsWithKeys(pool: pg.Pool, credentialId: Id, keys: readonly string[]) {
   const data: ReturnType<typeof inShort>[] = []
   const running: ReturnType<typeof ofOpen>[] = []
   for (const id of await fromLedger(findClaiming(pool, credentialId, IDEMPOTENCY, keys))) {

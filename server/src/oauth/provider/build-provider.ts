@@ -9,6 +9,7 @@ import { COOKIES, PATHS } from './configuration.ts'
 import type { Answering } from './keep-here.ts'
 import { shardOfRequest } from './request-notes.ts'
 import { TOLD_SCOPES } from './scopes.ts'
+import { tellWhyRefused } from './why-refused.ts'
 
 type Parts = {
   readonly issuer: string
@@ -38,6 +39,8 @@ export function buildProvider({ issuer, configuration, clients, keepHere, log }:
   provider.on('server_error', (_ctx, error) => log.error('the authorization server failed', { error }))
   // The framework below it would write to the console.
   EventEmitter.prototype.on.call(provider, 'error', (error) => log.error('the authorization server failed', { error }))
+  // The library emits it, and its types do not name it.
+  EventEmitter.prototype.on.call(provider, 'grant.error', tellWhyRefused)
   provider.on('grant.success', ({ oidc }) => {
     if (oidc.client === undefined) return
     clients.used(oidc.client.clientId).catch((error) => log.warn('the use of a client was not noted', { error }))
