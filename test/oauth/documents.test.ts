@@ -12,6 +12,7 @@ import { hashOf } from '../../server/src/identity/people/tokens.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds } from '../../server/src/kernel/ids.ts'
 import { createSeal } from '../../server/src/kernel/seal.ts'
+import { KNOWN_DOCUMENTS } from '../../server/src/oauth/provider/known-documents.ts'
 import { createAuthorizationServer } from '../../server/src/oauth/provider/server.ts'
 import { createOutbound, type Outbound } from '../../server/src/outbound/outbound.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
@@ -264,6 +265,38 @@ describe('the address of a document', () => {
       assert.equal(client.logoUri ?? client.jwksUri ?? client.sectorIdentifierUri, undefined)
     }
     assert.equal(canary.connects(), 0)
+  })
+
+  it('is known of well-known clients where their hosts are not reached, and what a host says goes before', async () => {
+    const nowhere: Outbound = { send: () => Promise.reject(new Error('no route to host')), close: async () => {} }
+    const provider = await serverOver(nowhere).provider()
+    for (const { url, name, redirects } of KNOWN_DOCUMENTS) {
+      const client = await provider.Client.find(url)
+      assert.deepEqual([client?.clientName, client?.redirectUris], [name, redirects])
+    }
+    const [{ url } = assert.fail()] = KNOWN_DOCUMENTS
+    const body = Buffer.from(JSON.stringify({ ...claudeCode(url), client_name: 'Claude Code, newer' }))
+    const headers = { 'content-type': 'application/json' }
+    const there: Outbound = { send: async () => ({ status: 200, headers, body }), close: async () => {} }
+    assert.equal((await (await serverOver(there).provider()).Client.find(url))?.clientName, 'Claude Code, newer')
+  })
+
+  it('says whose egress it is where a host is not reached', async () => {
+    const path = authorizePath({ clientId: 'https://nowhere.invalid/client', pkce: newPkce() })
+    const { status, text } = await person.get(path)
+    assert.equal(status, 400)
+    assert.match(text, /this server could not reach that host/)
+    assert.doesNotMatch(text, /tell the maker/)
+  })
+
+  it('is not offered where no host may be asked, so that clients register', async () => {
+    const listed = await startSite((await freshDatabase()).url, { ...MCP, FAREBOX_OUTBOUND_ACCESS: 'listed' })
+    try {
+      const { json } = await createOauthClient(listed).get('/.well-known/oauth-authorization-server')
+      assert.equal(json.client_id_metadata_document_supported, undefined)
+    } finally {
+      await listed.stop()
+    }
   })
 
   it('is not asked for where egress is closed, and the metadata says so', async () => {

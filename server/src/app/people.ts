@@ -68,6 +68,11 @@ function createIssuerOf({ config: { people, http, outbound: rules }, clock, log,
   return { issuer, name, log, close: outbound.close }
 }
 
+/** Whether a client's document can be asked for at all: metadata offers no way that leads nowhere. */
+function mayAskStrangers({ access, allowed_origins: allowed }: Ground['config']['outbound']): boolean {
+  return access === 'public' || (access === 'listed' && allowed.length > 0)
+}
+
 /** What the authorization server is made of; null where there is none. */
 function authorizationOf(
   { config, pools, ids, clock, log, seal }: Ground,
@@ -78,7 +83,7 @@ function authorizationOf(
   if (seal === null || siteUrl === undefined) return null
   return {
     ...{ pool: pools.rest, ids, clock, log, seal, siteUrl, baseUrl: http.public_url, mcpUrl: http.mcp_url },
-    outbound: config.outbound.access === 'none' ? null : outbound,
+    outbound: mayAskStrangers(config.outbound) ? outbound : null,
     attempts: createAttempts({ pool: pools.rest }),
     introspectionSecret: oauth.introspection_secret ?? null,
     tellReuse: createTellReuse({ sendMail: createSendMail({ ids, seal }), grantsUrl: siteUrl + GRANTS_PATH }),

@@ -4,6 +4,7 @@ import { Fault } from '../../kernel/fault.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import { readClientMetadata } from './client-metadata.ts'
 import type { KeptDocuments } from './kept-documents.ts'
+import { knownDocument } from './known-documents.ts'
 import type { Payload } from './states.ts'
 
 /**
@@ -28,7 +29,13 @@ type Parts = {
   readonly takeOne: () => Promise<void>
 }
 
+/** Its host was not reached, or did not answer: that says nothing about the client. */
 class Unanswered extends Error {}
+
+/** Whether something failed because the host of a client's document did not answer. */
+export function isUnanswered(error: unknown): boolean {
+  return error instanceof Unanswered || (error instanceof Error && error.cause instanceof Unanswered)
+}
 
 export type Documents = ReturnType<typeof createDocuments>
 
@@ -44,6 +51,11 @@ export function createDocuments({ outbound, kept, clock, takeOne }: Parts) {
     failed.set(url, clock.monotonicMs())
     const [oldest] = failed.keys()
     if (failed.size > FAILED_KNOWN && oldest !== undefined) failed.delete(oldest)
+  }
+
+  /** What there is to go on with where the host does not answer. */
+  async function findLast(url: string): Promise<Payload | null> {
+    return (await kept.find(url)) ?? knownDocument(url)
   }
 
   async function ask(url: string): Promise<Response> {
@@ -82,7 +94,7 @@ export function createDocuments({ outbound, kept, clock, takeOne }: Parts) {
     /** In place of `fetch`, for all that the library asks for. */
     async fetch(asked: string | URL | Request): Promise<Response> {
       const url = asked instanceof Request ? asked.url : String(asked)
-      const last = await kept.find(url)
+      const last = await findLast(url)
       if (last !== null) return askOrKept(url, last)
       if (hasJustFailed(url)) throw new Unanswered('the host did not answer a moment ago')
       try {
@@ -95,7 +107,7 @@ export function createDocuments({ outbound, kept, clock, takeOne }: Parts) {
 
     /** Whether one that nobody has seen yet may be asked for. What is kept is counted where it is asked for again. */
     async mayFetch(url: string): Promise<boolean> {
-      if (!hasJustFailed(url) && (await kept.find(url)) === null) await takeOne()
+      if (!hasJustFailed(url) && (await findLast(url)) === null) await takeOne()
       return true
     },
   }

@@ -14,7 +14,7 @@ import { type Refused, refusedPage } from '../pages/oauth-refused.ts'
 import { buildProvider } from './build-provider.ts'
 import { createClients } from './clients.ts'
 import { createConfiguration } from './configuration.ts'
-import { createDocuments } from './documents.ts'
+import { createDocuments, documentHostOf, isUnanswered } from './documents.ts'
 import { createGrantBook } from './grant-book.ts'
 import { createKeepHere } from './keep-here.ts'
 import { createKeptDocuments } from './kept-documents.ts'
@@ -61,7 +61,7 @@ export function createAuthorizationServer(parts: AuthorizationServerParts, pages
     ...{ issuer: siteUrl, states, clients, grants, resources },
     documents: outbound === null ? null : createDocuments({ outbound, kept: documents, clock, takeOne: takeDocument }),
     operatorSecret: parts.introspectionSecret?.reveal() ?? null,
-    renderError: createRenderError(pages),
+    renderError: createRenderError(pages, log),
   }
 
   const keepHere = createKeepHere({ isAllowed: (clientId) => hasGrants(pool, clientId), render: shared.renderError })
@@ -97,9 +97,15 @@ export function createAuthorizationServer(parts: AuthorizationServerParts, pages
 type Rendered = { status: number; body: unknown; set(headers: Record<string, string>): void }
 
 /** What fails without a place to send the person back to is a page of ours. */
-function createRenderError(pages: Pages) {
-  return (ctx: Rendered, out: Refused): void => {
-    const { headers, body } = refusedPage(pages, out)
+function createRenderError(pages: Pages, log: Pick<Log, 'warn'>) {
+  return (ctx: Rendered, out: Refused, error?: Error): void => {
+    const unreached = isUnanswered(error) ? documentHostOf(String(Provider.ctx?.oidc.params?.client_id)) : null
+    if (unreached !== null)
+      log.warn("an app was refused because the host of its document can't be reached from here", {
+        host: unreached,
+        error,
+      })
+    const { headers, body } = refusedPage(pages, { ...out, ...(unreached !== null && { unreached }) })
     ctx.set({ ...headers })
     ctx.body = body
   }
