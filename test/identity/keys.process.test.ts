@@ -5,15 +5,19 @@ import { judge } from '../../harness/figures.ts'
 import { type Gateway, startGateways } from '../../harness/gateways.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
+import { NO_USAGE } from '../../server/src/calls/calls.ts'
+import { TIERS } from '../../server/src/catalogue/tiers.ts'
 import { setKeyBudget, setKeyExpiry } from '../../server/src/identity/key-changes.ts'
 import { createKey, revokeKey, rotateKey } from '../../server/src/identity/keys.ts'
 import { grantTier } from '../../server/src/identity/workspaces.ts'
+import { Fault } from '../../server/src/kernel/fault.ts'
 import { nanos, usd } from '../../server/src/kernel/money.ts'
-import { connect } from '../ledger/world.ts'
+import { askOf } from '../../server/src/limits/ask.ts'
+import { connect, holdOf } from '../ledger/world.ts'
 import { ACTOR, ask, type Customer, ids, makeCustomer, PROBE_SERVER, setPaid } from './customers.ts'
 
 const database = await freshDatabase()
-const { pools } = connect(database.url)
+const { pools, calls } = connect(database.url)
 const pool = pools.rest
 const parts = { pool, ids }
 const PROOF = 'identity-keys'
@@ -149,6 +153,37 @@ describe('AUTH-6 a key', () => {
     const refusal = made.find(({ status }) => status === 'rejected')
     assert.equal(refusal?.status === 'rejected' && refusal.reason.code, 'quota_exceeded')
     await setPaid(pool, accountId, 1n)
+    await another()
+  })
+
+  it('that ends keeps its place until its window is over and its calls have ended', async () => {
+    const { workspaceId, accountId, keyId } = await makeCustomer(pool, { promotion: MUCH })
+    const another = () => createKey(parts, ACTOR, { workspaceId, mode: 'live', name: 'another' })
+    const refusedAs = (code: string) => (error: unknown) => error instanceof Fault && error.code === code
+    const unused = []
+    for (let at = 0; at < 9; at += 1) unused.push((await another()).id)
+    await assert.rejects(another(), refusedAs('quota_exceeded'))
+    // What never called leaves its place at once.
+    for (const id of unused) await revokeKey(parts, ACTOR, id)
+    for (let at = 0; at < 9; at += 1) await another()
+
+    const id = ids.next()
+    const { windows, slots: claims } = askOf(TIERS.free, ['concurrency'])
+    const call = { id, accountId, credentialId: keyId, operation: 'probe', hold: holdOf(1n), tokens: 0 }
+    assert.equal((await calls.begin({ ...call, windows, claims })).outcome, 'begun')
+    await revokeKey(parts, ACTOR, keyId)
+    await assert.rejects(another(), (error) => {
+      assert.ok(error instanceof Fault && error.code === 'rate_limit_exceeded')
+      assert.ok((error.retryAfterSeconds ?? 0) > 0 && (error.retryAfterSeconds ?? 0) <= 60)
+      return true
+    })
+    const endWindow = () =>
+      pool.query("update credentials set all_started_at = all_started_at - interval '60 seconds' where id = $1", [
+        keyId,
+      ])
+    await endWindow()
+    await assert.rejects(another(), refusedAs('rate_limit_exceeded'))
+    await calls.end({ id, accountId, amount: null, forgiven: false, usage: NO_USAGE })
     await another()
   })
 })

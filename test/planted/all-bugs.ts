@@ -11,6 +11,7 @@ import { bugsOfEnd } from './bugs-of-end.ts'
 import { bugsOfFastPath } from './bugs-of-fast-path.ts'
 import { type BugOfFaults, bugsOfFaultsByInsiders } from './bugs-of-faults.ts'
 import { bugsOfFaultsByTheBlind } from './bugs-of-faults-blind.ts'
+import { bugsOfFloods } from './bugs-of-floods.ts'
 import { bugsOfGrowth } from './bugs-of-growth.ts'
 import { bugsOfMoneyFiles } from './bugs-of-money-files.ts'
 import { bugsOfProcesses } from './bugs-of-processes.ts'
@@ -33,6 +34,7 @@ export const BUGS: readonly PlantedBug[] = [
   ...bugsOfProcesses,
   ...bugsOfUsage,
   ...bugsOfBudgets,
+  ...bugsOfFloods,
 ]
 
 /** Those that the run of faults has to notice. */

@@ -45,14 +45,6 @@ export const bugsOfProcesses: readonly PlantedBug[] = [
     ],
   },
   {
-    id: 'late-loss-unread',
-    title: 'only the oldest hour of the day is read again',
-    promise: 'A loss that is committed late counts within ten minutes.',
-    author: 'insider',
-    edits: [{ file: LOSS_CEILINGS, find: 'hours[turn % (hours.length + 1)]', replace: 'hours[0]' }],
-    caughtBy: [{ file: LOSSES, title: 'committed long after they were judged' }],
-  },
-  {
     id: 'release-unheard',
     title: 'a process that is running does not notice a release',
     promise: 'One command lets calls through again, within a second.',

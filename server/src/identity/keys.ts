@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { KEYS_PER_TIER } from '../catalogue/tiers.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
@@ -9,6 +8,7 @@ import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions 
 import { type Budget, budgetFacts, makeAllowance } from './budgets.ts'
 import { findClosure } from './closures.ts'
 import { hashOf, makeKey, parseCredential } from './key-format.ts'
+import { type Place, placeForKey } from './key-places.ts'
 import {
   changed,
   NO_TERMS,
@@ -19,8 +19,7 @@ import {
   termsValues,
 } from './key-terms.ts'
 import { requireKnownPeriod } from './known-budgets.ts'
-import { deedTo, expiryFacts, lockKey, memberWith, noSuchThing, tell } from './locked-key.ts'
-import { TIER_COLUMNS, tierIn, tierRow } from './tier-of-workspace.ts'
+import { deedTo, expiryFacts, lockKey, memberWith, tell } from './locked-key.ts'
 
 type Parts = { readonly pool: Transactions; readonly ids: Ids }
 
@@ -74,34 +73,12 @@ export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Prom
 }
 
 /** Locks the workspace, so that two new keys at once do not both take the last place. */
-async function lockForNewKey(query: Query, workspaceId: Id, mode: Mode): Promise<{ shard: number; accountId: Id }> {
+async function lockForNewKey(query: Query, workspaceId: Id, mode: Mode): Promise<Place> {
   await query('select from workspaces where id = $1 for no key update', [workspaceId])
   // For operators too: it would be revoked with the others, or be there after them.
   if ((await findClosure(new OpenTransaction(query), workspaceId)) !== null) throw new Fault('workspace_closing')
-  const { rows } = await query(
-    `select w.shard, ${TIER_COLUMNS}, live.paid, own.id as account_id,
-       (select count(*)::integer from api_keys k join credentials c on c.id = k.id
-        where k.workspace_id = w.id and c.account_id = own.id and k.revoked_at is null) as keys
-     from workspaces w join accounts live on live.id = w.live_account_id
-     join accounts own on own.id = case $2 when 'live' then w.live_account_id else w.test_account_id end
-     where w.id = $1`,
-    [workspaceId, mode],
-  )
-  if (rows[0] === undefined) throw noSuchThing('workspace', workspaceId)
-  const row = newKeyRow.parse(rows[0])
-  const limit = KEYS_PER_TIER[tierIn(row).tier]
-  if (row.keys >= limit) {
-    const detail = `The workspace has ${row.keys} ${mode} keys; the limit of its tier is ${limit}. Revoke one, or move to a higher tier.`
-    throw new Fault('quota_exceeded', { detail })
-  }
-  return { shard: row.shard, accountId: row.account_id }
+  return placeForKey(query, workspaceId, mode)
 }
-
-const newKeyRow = tierRow.extend({
-  shard: z.int(),
-  account_id: z.string(),
-  keys: z.int(),
-})
 
 type Rotation = {
   /** The grant whose client is told the secret. */
