@@ -1,19 +1,31 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { count, recordProof } from '../../harness/proof.ts'
+import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { NO_USAGE } from '../../server/src/calls/calls.ts'
 import { KEYS_PER_TIER, TIERS } from '../../server/src/catalogue/tiers.ts'
 import { createKey, revokeKey } from '../../server/src/identity/keys.ts'
+import { LIMITS } from '../../server/src/identity/people/attempts.ts'
+import { createPasswords } from '../../server/src/identity/people/passwords.ts'
+import { codeOf, stepAt } from '../../server/src/identity/people/totp.ts'
+import { visitorOf } from '../../server/src/identity/people/visitor.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
 import { Fault } from '../../server/src/kernel/fault.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { askOf } from '../../server/src/limits/ask.ts'
+import { createOutboxWorker } from '../../server/src/outbox/worker.ts'
+import { createSendMail, type Mail, mail } from '../../server/src/storage/mail.ts'
+import { inTransaction } from '../../server/src/storage/transaction.ts'
+import { silentLog } from '../../server/src/telemetry/log.ts'
 import { ACTOR, makeCustomer } from '../identity/customers.ts'
+import { anotherAddress, anotherVisitor, connectPeople, PASSWORD } from '../identity/people/world.ts'
 import { connect, holdOf, ids } from '../ledger/world.ts'
 
 const database = await freshDatabase()
 const PROOF = 'doors'
+const masterKey = makeMasterKey()
 /** Two processes: one begins what fits by one statement, the other judges all. */
 const processes = [connect(database.url, { fast: true }), connect(database.url)]
 const pool = (processes[0] ?? connect(database.url)).pools.rest
@@ -93,5 +105,142 @@ describe('keys that are made anew', () => {
       keysAtOnce: most(({ keys }) => keys),
       counterexamples: 0,
     })
+  })
+})
+
+describe('sign-ins that flood a process', () => {
+  const SIGN_INS = count({ full: 300, reduced: 12 })
+  const CONNECTIONS = count({ full: 120, reduced: 60 })
+
+  it('keep nobody else’s right password from being compared', async () => {
+    const many = { most: 1_000_000 }
+    const limits = {
+      anySignInOfMailbox: { ...LIMITS.anySignInOfMailbox, ...many },
+      anySignInFromAddress: { ...LIMITS.anySignInFromAddress, ...many },
+      anySignInFromNetwork: { ...LIMITS.anySignInFromNetwork, ...many },
+    }
+    const world = connectPeople(database.url, { masterKey, passwords: createPasswords(), limits })
+    const join = async () => {
+      const email = anotherAddress()
+      await world.join(email)
+      return email
+    }
+    const attackers: string[] = []
+    for (let n = 0; n < 6; n += 1) attackers.push(await join())
+    const others = [await join(), await join(), await join()]
+    let [isOver, attempts] = [false, 0]
+    const flood = Array.from({ length: CONNECTIONS }, async (_, n) => {
+      const email = attackers[n % attackers.length] ?? ''
+      // Half of them from one address, the others from one each.
+      const from = n % 2 === 0 ? visitorOf('198.51.100.7') : anotherVisitor()
+      while (!isOver) {
+        attempts += 1
+        await world.people.signIn(from, { email, password: PASSWORD }).catch((error: unknown) => {
+          if (!(error instanceof Fault)) throw error
+        })
+      }
+    })
+    const refused: unknown[] = []
+    for (let n = 0; n < SIGN_INS; n += 1) {
+      const email = others[n % others.length] ?? ''
+      await world.people.signIn(anotherVisitor(), { email, password: PASSWORD }).then(
+        (session) => assert.notEqual(session, null),
+        (error: unknown) => refused.push(error),
+      )
+    }
+    isOver = true
+    await Promise.all(flood)
+    await world.close()
+    assert.deepEqual(refused, [])
+    recordProof(PROOF, 'M4 a flood of sign-ins keeps nobody else’s right password from being compared', {
+      connections: CONNECTIONS,
+      attempts,
+      signIns: SIGN_INS,
+      refused: refused.length,
+    })
+  })
+})
+
+describe('letters that flood the lane of a domain', () => {
+  const LETTERS = count({ full: 5_000, reduced: 60 })
+
+  it('let links go first and give each mailbox its turn, and notices of one kind are one', async () => {
+    const world = connectPeople(database.url, { masterKey })
+    await pool.query('delete from outbox')
+    const sendMail = createSendMail({ ids, seal: world.seal })
+    const send = (letter: Mail) => inTransaction(pool, (query) => sendMail(query, letter))
+    const [at, siteUrl] = [new Date().toISOString(), 'https://site.example.com']
+    const told = (to: string, workspace: string): Mail => ({ what: 'closure_canceled', to, workspace, siteUrl })
+    const floods = ['a', 'b', 'c'].map((name) => `${name}@flooded.example`)
+    for (let n = 0; n < LETTERS; n += 1) await send(told(floods[n % 3] ?? '', `${n}`))
+    for (let n = 0; n < LETTERS; n += 1) {
+      const to = floods[n % 3] ?? ''
+      await send({ what: 'factor_changed', to, isOn: n % 2 === 0, at, address: '192.0.2.1', sessionsUrl: siteUrl })
+    }
+    const waiting = async (where: string) =>
+      (await pool.query<{ n: number }>(`select count(*)::integer as n from outbox where ${where}`)).rows[0]?.n
+    assert.equal(await waiting("notice = 'factor_changed'"), 3)
+    assert.equal(await waiting('true'), LETTERS + 3)
+    // Each mailbox has one letter in so many seconds.
+    const { rows: early } = await pool.query(
+      `select id from (select id, due_at - created_at as wait, row_number() over (partition by receiver order by id) as turn
+         from outbox where notice is null) own where turn <= 3600 and wait < (turn - 2) * interval '1 second'`,
+    )
+    assert.deepEqual(early, [])
+
+    // As if the receiver had been away: all of it is due at once.
+    await pool.query("update outbox set due_at = due_at - interval '1 day'")
+    const link = `${siteUrl}/reset/x`
+    await send({ what: 'reset', to: 'owner@flooded.example', link, until: at, at, address: '192.0.2.2' })
+    const letters: Mail[] = []
+    const worker = createOutboxWorker({
+      ...{ pool, seal: world.seal, clock: systemClock, log: silentLog, delivered: () => {} },
+      deliverers: new Map([['mail', { deliver: async ({ payload }) => void letters.push(mail.parse(payload)) }]]),
+    })
+    assert.equal(await worker.tick(), 8)
+    await worker.stop(60_000)
+    await world.close()
+    assert.ok(
+      letters.some(({ what }) => what === 'reset'),
+      'the link is among the first eight',
+    )
+    recordProof(PROOF, 'M1 a flood of letters to a domain lets links go first and gives each mailbox its turn', {
+      letters: 2 * LETTERS,
+      wereOne: LETTERS - 3,
+      counterexamples: 0,
+    })
+  })
+
+  it('are not sent by turning the second factor on and off: a person changes it six times an hour', async () => {
+    assert.deepEqual(LIMITS.factorChangesOfPerson, { kind: 'factor changes of person', most: 6, seconds: 3_600 })
+    const limits = { codeOfPerson: { ...LIMITS.codeOfPerson, most: 100 } }
+    const world = connectPeople(database.url, { masterKey, limits })
+    await pool.query('delete from outbox')
+    const email = anotherAddress()
+    const personId = await world.join(email)
+    const changes = []
+    for (let n = 0; n < 8; n += 1) {
+      await pool.query('update people set totp_used_step = 0 where id = $1', [personId])
+      const { rows } = await pool.query<{ on: boolean }>(
+        'select totp_since is not null as on from people where id = $1',
+        [personId],
+      )
+      if (rows[0]?.on === false) await world.people.beginSecondFactor(personId)
+      const { rows: sealed } = await pool.query<{ totp: Buffer }>('select totp from people where id = $1', [personId])
+      const key = world.seal.open(sealed[0]?.totp ?? assert.fail(), `person ${personId} totp`).reveal()
+      const code = codeOf(Buffer.from(key, 'base64'), stepAt(Date.now() / 1_000))
+      const change =
+        rows[0]?.on === true
+          ? world.people.removeSecondFactor(personId, { code }, anotherVisitor())
+          : world.people.confirmSecondFactor(personId, code, anotherVisitor())
+      changes.push(
+        await change.then(
+          (changed) => Boolean(changed),
+          (error: unknown) => error instanceof Fault && error.code,
+        ),
+      )
+    }
+    await world.close()
+    assert.deepEqual(changes, [...Array(6).fill(true), ...Array(2).fill('rate_limit_exceeded')])
   })
 })

@@ -16,4 +16,47 @@ export const bugsOfFloods: readonly PlantedBug[] = [
     ],
     caughtBy: [{ file: 'test/identity/keys.test.ts', title: 'keeps its place until its window is over' }],
   },
+  {
+    id: 'links-behind-notices',
+    title: 'a link that somebody waits for is due when it is written, as a notice is',
+    promise: 'A flood of notices to a domain does not keep a link from leaving.',
+    author: 'insider',
+    edits: [{ file: 'server/src/storage/outbox.ts', find: "interval '30 days'", replace: "interval '0 days'" }],
+    caughtBy: [{ file: 'test/people/doors.test.ts', title: 'let links go first' }],
+  },
+  {
+    id: 'one-address-fills-the-gate',
+    title: 'all places where passwords are compared go to who comes first',
+    promise: 'A flood of sign-ins keeps nobody else’s right password from being compared.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/identity/people/passwords.ts',
+        find: 'const OF_MAILBOX = 1',
+        replace: 'const OF_MAILBOX = 1_000',
+      },
+      {
+        file: 'server/src/identity/people/passwords.ts',
+        find: 'const OF_ADDRESS = 4',
+        replace: 'const OF_ADDRESS = 1_000',
+      },
+    ],
+    caughtBy: [{ file: 'test/people/doors.test.ts', title: 'right password from being compared' }],
+  },
+  {
+    id: 'reset-counted-by-mailbox',
+    title: 'resets are counted for all labels of a mailbox together',
+    promise: 'Nobody can keep the owner of an account from a reset for longer than an hour.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/identity/people/resets.ts',
+        find: 'const key = hashOf(email)',
+        replace: "const key = hashOf(email.replace(/[+].*@/, '@'))",
+      },
+    ],
+    caughtBy: [
+      { file: 'test/identity/people/guesses.test.ts', title: 'by asking for resets of labels that nobody has' },
+    ],
+  },
 ]

@@ -1,10 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts'
 
-const LOSS_CEILINGS = 'server/src/calls/loss-ceilings.ts'
-const LOSSES = 'test/ledger/losses.test.ts'
 const ACCOUNTS = 'test/house/account-commands.test.ts'
 const WORKER = 'server/src/outbox/worker.test.ts'
-const REFUSED_TOKENS = 'test/acceptance/links/refused-tokens.test.ts'
 
 /** Beyond begin and end: what goes wrong between processes, commands and upstreams, one of which dies, is late or leaves. */
 export const bugsOfProcesses: readonly PlantedBug[] = [
@@ -26,45 +23,6 @@ export const bugsOfProcesses: readonly PlantedBug[] = [
         title: 'before its answer begins, and the caller pays the input that was sent',
       },
     ],
-  },
-  {
-    id: 'refused-token-replaced-for-ever',
-    title: 'a call whose token is refused takes another one for as long as the platform issues them',
-    promise: 'One refresh a call, then the link needs renewing.',
-    author: 'insider',
-    edits: [
-      {
-        file: 'server/src/gateway/plans/data.ts',
-        find: 'links.another(session, access, left)',
-        replace: 'links.another(session, access, { id, ...operation.attempts })',
-      },
-    ],
-    caughtBy: [
-      { file: REFUSED_TOKENS, title: 'is asked twice and for one refresh by a call' },
-      { file: REFUSED_TOKENS, title: 'is asked no more when the caller has left' },
-    ],
-  },
-  {
-    id: 'release-unheard',
-    title: 'a process that is running does not notice a release',
-    promise: 'One command lets calls through again, within a second.',
-    author: 'insider',
-    edits: [{ file: LOSS_CEILINGS, find: ' || read.releases !== releases', replace: '' }],
-    caughtBy: [{ file: LOSSES, title: 'lets it through when released' }],
-  },
-  {
-    id: 'imports-interleave',
-    title: 'an import compares with what stands before it has the models for itself',
-    promise: 'Of two imports at once, one comes whole after the other.',
-    author: 'insider',
-    edits: [
-      {
-        file: 'server/src/pricing/price-list/import.ts',
-        find: 'await lockAllNames(query)',
-        replace: 'void lockAllNames',
-      },
-    ],
-    caughtBy: [{ file: 'test/house/import-commands.test.ts', title: 'waits for whoever' }],
   },
   {
     id: 'money-before-its-record',

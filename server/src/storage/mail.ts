@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { domainToASCII } from 'node:url'
 import { z } from 'zod'
 import type { Ids } from '../kernel/ids.ts'
@@ -81,10 +82,20 @@ export type SendMail = (query: Query, mail: Mail) => Promise<void>
 
 type Parts = { readonly ids: Ids; readonly seal: Seal | null }
 
+/** Somebody waits for their link. */
+const AWAITED: readonly Mail['what'][] = ['verify', 'reset', 'invitation']
+/** Of those that have not been sent yet the newest says all. */
+const REPLACED: readonly Mail['what'][] = ['factor_changed', 'registered']
+
 export function createSendMail(parts: Parts): SendMail {
   return async (query, letter) => {
     const payload = mail.parse(letter)
-    await enqueue(query, parts, { kind: MAIL, destination: domainOf(payload.to), payload })
+    const { what, to } = payload
+    await enqueue(query, parts, {
+      ...{ kind: MAIL, destination: domainOf(to), payload, isAwaited: AWAITED.includes(what) },
+      receiver: createHash('sha256').update(to.toLowerCase()).digest(),
+      ...(REPLACED.includes(what) && { notice: what }),
+    })
   }
 }
 

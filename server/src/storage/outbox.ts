@@ -16,6 +16,12 @@ export type Message = {
   readonly kind: OutboxKind
   /** Who receives it: deliveries to one destination at once are bounded. In the clear, so never a secret. */
   readonly destination: string
+  /** Who of the destination receives it, as a hash: each has its turn. */
+  readonly receiver?: Buffer
+  /** Whether somebody waits for it, as for a link: it comes before what others are told. */
+  readonly isAwaited?: boolean
+  /** Where one of this name still waits for the same receiver, this one takes its place. */
+  readonly notice?: string
   /** What must be told once only: the same kind and key again write nothing while the first is kept. */
   readonly key?: string
   /** As JSON. */
@@ -25,6 +31,9 @@ export type Message = {
 type Parts = { readonly ids: Ids; readonly seal: Seal | null }
 
 const PAYLOAD_BYTES = 65_536
+/** What is told to one receiver comes so far apart where several wait. */
+const TURN_SECONDS = 1
+const TURNS_MOST = 3_600
 const sealedFor = (id: Id) => `outbox ${id}`
 
 /**
@@ -32,7 +41,7 @@ const sealedFor = (id: Id) => `outbox ${id}`
  * which receivers know a repetition; null where its key was written before.
  */
 export async function enqueue(query: Query, { ids, seal }: Parts, message: Message): Promise<Id | null> {
-  const { kind, destination, key = null, payload } = message
+  const { kind, destination, key = null, payload, receiver = null, isAwaited = false, notice = null } = message
   const id = ids.next()
   const text = JSON.stringify(payload)
   if (text === undefined || Buffer.byteLength(text) > PAYLOAD_BYTES)
@@ -40,10 +49,21 @@ export async function enqueue(query: Query, { ids, seal }: Parts, message: Messa
   if (kind.isSealed && seal === null)
     throw new Error(`${kind.name} holds a secret: set secrets.master_key (FAREBOX_SECRETS_MASTER_KEY)`)
   const sealed = kind.isSealed ? (seal?.seal(new Secret(text), sealedFor(id)) ?? null) : null
+  if (receiver !== null && notice !== null)
+    await query(
+      `delete from outbox where id in (
+         select id from outbox where receiver = $1 and kind = $2 and notice = $3 and due_at is not null and attempts = 0 for update skip locked)`,
+      [receiver, kind.name, notice],
+    )
   const { rowCount } = await query(
-    `insert into outbox (id, kind, destination, key, payload, sealed) values ($1, $2, $3, $4, $5, $6)
+    `insert into outbox (id, kind, destination, key, payload, sealed, receiver, notice, due_at)
+     select $1, $2, $3, $4, $5, $6, $7, $8, case when $9 then clock_timestamp() - interval '30 days' else clock_timestamp() + waiting.turns * make_interval(secs => $10) end
+     from (select count(*) as turns from (select from outbox where receiver = $7 and due_at is not null limit $11) own) waiting
      on conflict (kind, key) where key is not null do nothing`,
-    [id, kind.name, destination, key, sealed === null ? text : null, sealed],
+    [
+      ...[id, kind.name, destination, key, sealed === null ? text : null, sealed],
+      ...[receiver, notice, isAwaited, TURN_SECONDS, TURNS_MOST],
+    ],
   )
   return rowCount === 1 ? id : null
 }

@@ -11,7 +11,7 @@ import { anotherAddress, anotherVisitor, connectPeople, PASSWORD } from './world
 /** Whatever can be guessed can be tried so often and no more, over however many processes: here, three pools of connections. */
 const { url } = await freshDatabase()
 const world = connectPeople(url)
-const { people, pool, join, masterKey } = world
+const { people, pool, join, letters, masterKey } = world
 const worlds = [world, connectPeople(url, { masterKey }), connectPeople(url, { masterKey })]
 after(() => Promise.all(worlds.map(({ close }) => close())))
 afterEach(() => pool.query('delete from door_attempts'))
@@ -101,6 +101,22 @@ describe('guessing a password', () => {
     assert.deepEqual(await tryAll(15, wrong), { wrong: 10, right: 0, refused: 5 })
   })
 
+  it('is bounded where it is right, too, by wider limits: each takes a hash', async () => {
+    assert.deepEqual(LIMITS.anySignInOfMailbox, { kind: 'any sign-in of mailbox', most: 60, seconds: 900 })
+    assert.deepEqual(LIMITS.anySignInFromAddress, { kind: 'any sign-in from address', most: 300, seconds: 900 })
+    const few = connectPeople(url, {
+      masterKey,
+      limits: { anySignInOfMailbox: { ...LIMITS.anySignInOfMailbox, most: 5 } },
+    })
+    const email = anotherAddress()
+    await join(email)
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 8 }, () => few.people.signIn(visitor(), { email, password: PASSWORD })),
+    )
+    assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 5)
+    await few.close()
+  })
+
   it('is not what is refused because too many passwords are compared at once', async () => {
     const busy = connectPeople(url, { masterKey, passwords: createPasswords({ atOnce: 1, waiting: 0 }) })
     const email = anotherAddress()
@@ -174,13 +190,35 @@ describe('guessing a link', () => {
 })
 
 describe('writing to strangers', () => {
-  it('is done five times a day for a mailbox, whoever asks and for whatever', async () => {
+  it('is done five times a day for an address and twenty for a mailbox, by signing up', async () => {
     const email = anotherAddress()
-    const asked = await tryAll(20, async (door, n) => {
-      if (n % 2 === 0) await door.signUp(visitor(), { name: 'A', email, password: PASSWORD })
-      else await door.askReset(visitor(), email.replace('@', `+${n}@`))
-    })
-    assert.deepEqual(asked, { wrong: 0, right: 5, refused: 15 })
+    const signUp = (label: (n: number) => string) => (door: typeof people, n: number) =>
+      door.signUp(visitor(), { name: 'A', email: email.replace('@', `${label(n)}@`), password: PASSWORD })
+    assert.deepEqual(
+      await tryAll(
+        12,
+        signUp(() => ''),
+      ),
+      { wrong: 0, right: 5, refused: 7 },
+    )
+    assert.deepEqual(
+      await tryAll(
+        20,
+        signUp((n) => `+${n}`),
+      ),
+      { wrong: 0, right: 15, refused: 5 },
+    )
+  })
+
+  it('is not kept from the owner of an account by asking for resets of labels that nobody has, and never for longer than an hour', async () => {
+    const email = anotherAddress()
+    await join(email)
+    const askReset = (door: typeof people) => door.askReset(visitor(), email)
+    await tryAll(20, (door, n) => door.askReset(visitor(), email.replace('@', `+${n}@`)))
+    assert.deepEqual(await tryAll(10, askReset), { wrong: 0, right: 6, refused: 4 })
+    await pool.query("update door_attempts set ends_at = clock_timestamp() where kind = 'hourly reset of address'")
+    assert.deepEqual(await tryAll(3, askReset), { wrong: 0, right: 1, refused: 2 })
+    assert.equal((await letters(email)).filter(({ what }) => what === 'reset').length, 7)
   })
 
   it('is done for five sign-ups an hour from an address, and for twenty from a network', async () => {

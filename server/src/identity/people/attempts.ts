@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import { Fault } from '../../kernel/fault.ts'
+import { type Query, queryOn } from '../../storage/transaction.ts'
 import { networkOf } from '../failures-by-address.ts'
 import { hashOf } from './tokens.ts'
 import type { Visitor } from './visitor.ts'
@@ -21,6 +22,10 @@ export const LIMITS = {
   signInOfMailbox: limit('sign-in of mailbox', 10, QUARTER_SECONDS),
   signInFromAddress: limit('sign-in from address', 30, QUARTER_SECONDS),
   signInFromNetwork: limit('sign-in from network', 200, QUARTER_SECONDS),
+  /** Of all that are tried, right ones too: each takes a hash. */
+  anySignInOfMailbox: limit('any sign-in of mailbox', 60, QUARTER_SECONDS),
+  anySignInFromAddress: limit('any sign-in from address', 300, QUARTER_SECONDS),
+  anySignInFromNetwork: limit('any sign-in from network', 2_000, QUARTER_SECONDS),
   /** A session waits for ten minutes. */
   codeInSession: limit('code in session', 5, 10 * 60),
   codeOfPerson: limit('code of person', 10, QUARTER_SECONDS),
@@ -31,7 +36,16 @@ export const LIMITS = {
   signUpFromNetwork: limit('sign-up from network', 20, HOUR_SECONDS),
   askFromAddress: limit('mail from address', 10, HOUR_SECONDS),
   askFromNetwork: limit('mail from network', 40, HOUR_SECONDS),
-  mailToMailbox: limit('mail to mailbox', 5, DAY_SECONDS),
+  /** Letters to an address as it is typed, apart by who has them sent. */
+  resetsOfAddress: limit('resets of address', 5, DAY_SECONDS),
+  /** Beyond those, so that nobody can keep its owner out for a day. */
+  hourlyResetOfAddress: limit('hourly reset of address', 1, HOUR_SECONDS),
+  verificationsOfAddress: limit('verifications of address', 5, DAY_SECONDS),
+  signUpsOfAddress: limit('sign-ups of address', 5, DAY_SECONDS),
+  /** Each label behind + is another address and the same mailbox. */
+  signUpsOfMailbox: limit('sign-ups of mailbox', 20, DAY_SECONDS),
+  invitationsToAddress: limit('invitations to address', 5, DAY_SECONDS),
+  factorChangesOfPerson: limit('factor changes of person', 6, HOUR_SECONDS),
   verificationAgain: limit('verification again', 1, 60),
   invitationsOfWorkspace: limit('invitations of workspace', 50, DAY_SECONDS),
 } as const satisfies Readonly<Record<string, Limit>>
@@ -40,12 +54,18 @@ export type Limits = Readonly<Record<keyof typeof LIMITS, Limit>>
 
 export type Attempts = {
   readonly limits: Limits
-  /** Counts an attempt under all of them, or under none and refuses it where one has no more. */
-  readonly take: (tried: readonly Tried[]) => Promise<void>
+  /** Counts an attempt under all of them, or under none and refuses it where one has no more; together with whatever else a transaction does. */
+  readonly take: (tried: readonly Tried[], within?: Query) => Promise<void>
+  /** The same by the first of several ways that has one left. */
+  readonly takeOneOf: (ways: readonly [readonly Tried[], ...(readonly Tried[])[]]) => Promise<void>
   /** What turned out to be no guess is not counted. */
   readonly giveBack: (tried: readonly Tried[]) => Promise<void>
-  /** Counts an attempt before it is made; null says that it failed, and anything else is given back. */
-  readonly guess: <T>(tried: readonly Tried[], work: () => Promise<T | null>) => Promise<T | null>
+  /** Counts an attempt before it is made; null says that it failed, and anything else is given back, but for what counts all that are made. */
+  readonly guess: <T>(
+    tried: readonly Tried[],
+    work: () => Promise<T | null>,
+    all?: readonly Tried[],
+  ) => Promise<T | null>
   /** How many more there are, and until when where the window has begun. */
   readonly left: (tried: Tried) => Promise<{ readonly left: number; readonly until: Date | null }>
 }
@@ -53,8 +73,8 @@ export type Attempts = {
 export function createAttempts({ pool, limits = LIMITS }: { pool: pg.Pool; limits?: Limits }): Attempts {
   const attempts: Attempts = {
     limits,
-    async take(tried) {
-      const { rows } = await pool.query(
+    async take(tried, within = queryOn(pool)) {
+      const { rows } = await within(
         'select take_attempts(kinds => $1, keys => $2, most => $3, seconds => $4) as wait',
         [
           ...[tried.map(({ limit }) => limit.kind), tried.map(({ key }) => key)],
@@ -63,6 +83,16 @@ export function createAttempts({ pool, limits = LIMITS }: { pool: pg.Pool; limit
       )
       const [{ wait }] = waitRows.parse(rows)
       if (wait > 0) throw refusal(wait)
+    },
+    async takeOneOf([first, ...others]) {
+      const refused = await attempts.take(first).then(
+        () => null,
+        (error: unknown) => error,
+      )
+      if (refused === null) return
+      const [next, ...rest] = others
+      if (next === undefined || !(refused instanceof Fault)) throw refused
+      await attempts.takeOneOf([next, ...rest])
     },
     async giveBack(tried) {
       // In the order in which they are taken, so that nobody waits for who waits for them.
@@ -77,11 +107,11 @@ export function createAttempts({ pool, limits = LIMITS }: { pool: pg.Pool; limit
         [tried.map(({ limit }) => limit.kind), tried.map(({ key }) => key)],
       )
     },
-    async guess(tried, work) {
-      await attempts.take(tried)
+    async guess(tried, work, all = []) {
+      await attempts.take([...tried, ...all])
       const result = await work().catch(async (error: unknown) => {
         // Nothing was compared.
-        if (error instanceof Fault && error.code === 'overloaded') await attempts.giveBack(tried)
+        if (error instanceof Fault && error.code === 'overloaded') await attempts.giveBack([...tried, ...all])
         throw error
       })
       if (result !== null) await attempts.giveBack(tried)

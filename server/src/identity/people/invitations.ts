@@ -5,7 +5,6 @@ import { ROLES, type Role } from '../../kernel/role.ts'
 import { record } from '../../storage/audit.ts'
 import { inTransaction, type Query, queryOn, type Transactions } from '../../storage/transaction.ts'
 import { triedLink } from './links.ts'
-import { mailboxHash } from './mailbox.ts'
 import { enter, requireRoom } from './members.ts'
 import { requireAddress } from './names.ts'
 import type { PeopleParts, PeopleSettings } from './parts.ts'
@@ -116,7 +115,7 @@ export function createInvitations({ pool, ids, sendMail, attempts, settings }: P
     const { limits } = attempts
     const tried = [
       { limit: limits.invitationsOfWorkspace, key: hashOf(workspaceId) },
-      { limit: limits.mailToMailbox, key: mailboxHash(requireAddress(email)) },
+      { limit: limits.invitationsToAddress, key: hashOf(requireAddress(email)) },
     ]
     // Whoever may not invite must not use up what those may who do.
     await withWorkspace(pool, workspaceId, hand, async ({ requireChange }) => requireChange(null, role))

@@ -4,6 +4,8 @@ import { hashOf } from './tokens.ts'
 /** E-mail addresses: how one is read, and which of them are one mailbox. */
 
 const ADDRESS_LIMIT = 254
+/** A domain may be shorter in ASCII than as it is typed. */
+const TYPED_LIMIT = 1_000
 /** The characters of RFC 5322 without quotes; dots are judged apart. */
 const LOCAL_PART = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
 const LOCAL_PART_LIMIT = 64
@@ -12,6 +14,7 @@ const DOMAIN = /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-
 
 /** An address as it is kept: in lower case, its domain in ASCII. Null for what is none. */
 export function readAddress(text: string): string | null {
+  if (text.length > TYPED_LIMIT) return null
   const typed = text.trim()
   const at = typed.lastIndexOf('@')
   const [local, domain] = [typed.slice(0, Math.max(0, at)).toLowerCase(), domainOf(typed.slice(at + 1))]

@@ -6,7 +6,6 @@ import { revokeGrantsWithin } from '../grants.ts'
 import { addressKey, networkKey } from './attempts.ts'
 import { sendOrPretend } from './letters.ts'
 import { addLink, findLink, triedLink, useLink } from './links.ts'
-import { mailboxHash } from './mailbox.ts'
 import { requireAddress } from './names.ts'
 import type { PeopleParts } from './parts.ts'
 import { endSessionsWithin, openSession, type SignedIn } from './sessions.ts'
@@ -30,10 +29,14 @@ export function createResets({ pool, ids, sendMail, passwords, attempts, setting
     async askReset(visitor: Visitor, typed: string): Promise<void> {
       const email = requireAddress(typed)
       const { limits } = attempts
-      await attempts.take([
-        { limit: limits.mailToMailbox, key: mailboxHash(email) },
+      const asker = [
         { limit: limits.askFromAddress, key: addressKey(visitor) },
         { limit: limits.askFromNetwork, key: networkKey(visitor) },
+      ]
+      const key = hashOf(email)
+      await attempts.takeOneOf([
+        [{ limit: limits.resetsOfAddress, key }, ...asker],
+        [{ limit: limits.hourlyResetOfAddress, key }, ...asker],
       ])
       await inTransaction(pool, async (query) => {
         const { rows } = await query('select id from people where email = $1 and verified_at is not null', [email])
@@ -85,7 +88,8 @@ export function createResets({ pool, ids, sendMail, passwords, attempts, setting
       const changed = await attempts.guess(tried, async () => {
         const { rows } = await pool.query('select password from people where id = $1', [personId])
         const old = passwordRow.optional().parse(rows[0])?.password ?? null
-        if (!(await passwords.verify(change.old, old))) return null
+        const whose = { mailbox: hashOf(personId), address: addressKey(visitor) }
+        if (!(await passwords.verify(change.old, old, whose))) return null
         const password = await passwords.hash(change.new)
         return inTransaction(pool, async (query) => {
           // Another change may have come first.

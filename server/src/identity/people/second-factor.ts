@@ -97,6 +97,7 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
         inTransaction(pool, async (query) => {
           const factor = await lockFactor(query, personId)
           if (factor === null || factor.isOn || !(await prove(query, factor, { code }))) return null
+          await takeChange(query, personId)
           await query('update people set totp_since = clock_timestamp() where id = $1', [personId])
           const recoveryCodes = await replaceRecoveryCodes(query, factor)
           await tell(query, { factor, isOn: true, visitor }, byPerson(personId, visitor))
@@ -111,6 +112,7 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
         inTransaction(pool, async (query) => {
           const factor = await lockFactor(query, personId)
           if (factor === null || !factor.isOn || !(await prove(query, factor, proof))) return null
+          await takeChange(query, personId)
           await removeWithin(query, personId)
           await tell(query, { factor, isOn: false, visitor }, byPerson(personId, visitor))
           return true
@@ -118,6 +120,11 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
       )
       return removed !== null
     },
+  }
+
+  /** Each change is told by mail, so that they are few. */
+  function takeChange(query: Query, personId: Id): Promise<void> {
+    return attempts.take([{ limit: attempts.limits.factorChangesOfPerson, key: hashOf(personId) }], query)
   }
 
   function triedInSession(id: Id): Tried {

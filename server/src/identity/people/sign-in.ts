@@ -7,6 +7,7 @@ import { mailboxHash, readAddress, splitAddress } from './mailbox.ts'
 import { cutName } from './names.ts'
 import { requireOpen } from './open-to.ts'
 import type { PeopleParts } from './parts.ts'
+import type { Whose } from './passwords.ts'
 import { openSession, type SignedIn } from './sessions.ts'
 import { hasInvitation, lockUnverified } from './sign-up.ts'
 import { byPerson, type Visitor } from './visitor.ts'
@@ -32,22 +33,23 @@ export function createSignIn(parts: Parts) {
 
   return {
     /**
-     * Null where it is wrong, whatever of it is: one hash is made either way. Who succeeds has tried nothing, so that the limits
-     * count wrong passwords alone.
+     * Null where it is wrong, whatever of it is: one hash is made either way. The narrow limits count wrong passwords alone; wider ones count all, because each takes a hash.
      */
     signIn(visitor: Visitor, { email: typed, password, remembered }: Typed): Promise<SignedIn | null> {
       const email = readAddress(typed) ?? typed
-      return attempts.guess(triedSignIn(visitor, email), async () => {
+      const whose = { mailbox: mailboxHash(email), address: addressKey(visitor) }
+      const compare = async () => {
         const { rows } = await pool.query(
           'select id, password from people where email = $1 and verified_at is not null and password is not null',
           [email],
         )
         const person = passwordRow.optional().parse(rows[0])
-        const isRight = await passwords.verify(password, person?.password ?? null)
+        const isRight = await passwords.verify(password, person?.password ?? null, whose)
         if (person === undefined || !isRight) return null
         const proof = { personId: person.id, password: person.password, remembered }
         return inTransaction(pool, (query) => openSession(query, ids, visitor, proof))
-      })
+      }
+      return attempts.guess(triedSignIn(visitor, email), compare, anySignIn(visitor, whose))
     },
 
     /** Null where the issuer does not vouch for an address that we would have to believe. */
@@ -57,6 +59,15 @@ export function createSignIn(parts: Parts) {
         return personId === null ? null : openSession(query, ids, visitor, { personId, password: null })
       })
     },
+  }
+
+  function anySignIn(visitor: Visitor, { mailbox, address }: Whose): readonly Tried[] {
+    const { limits } = attempts
+    return [
+      { limit: limits.anySignInOfMailbox, key: mailbox },
+      { limit: limits.anySignInFromAddress, key: address },
+      { limit: limits.anySignInFromNetwork, key: networkKey(visitor) },
+    ]
   }
 
   function triedSignIn(visitor: Visitor, email: string): readonly Tried[] {

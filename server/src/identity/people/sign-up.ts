@@ -10,7 +10,7 @@ import { mailboxHash } from './mailbox.ts'
 import { readName, requireAddress } from './names.ts'
 import { isOpenTo, requireOpen } from './open-to.ts'
 import type { PeopleParts } from './parts.ts'
-import { hashOfToken } from './tokens.ts'
+import { hashOf, hashOfToken } from './tokens.ts'
 import { byPerson, type Visitor } from './visitor.ts'
 import { welcome } from './welcome.ts'
 
@@ -70,8 +70,8 @@ export function createSignUp(parts: Parts) {
       const email = requireAddress(typed)
       const { limits } = attempts
       await attempts.take([
-        { limit: limits.verificationAgain, key: mailboxHash(email) },
-        { limit: limits.mailToMailbox, key: mailboxHash(email) },
+        { limit: limits.verificationAgain, key: hashOf(email) },
+        { limit: limits.verificationsOfAddress, key: hashOf(email) },
         { limit: limits.askFromAddress, key: addressKey(visitor) },
         { limit: limits.askFromNetwork, key: networkKey(visitor) },
       ])
@@ -125,8 +125,9 @@ export function createSignUp(parts: Parts) {
     return [
       { limit: limits.signUpFromAddress, key: addressKey(visitor) },
       { limit: limits.signUpFromNetwork, key: networkKey(visitor) },
-      { limit: limits.mailToMailbox, key: mailboxHash(email) },
-      { limit: { ...limits.verificationAgain, most: limits.mailToMailbox.most }, key: mailboxHash(email) },
+      { limit: limits.signUpsOfAddress, key: hashOf(email) },
+      { limit: limits.signUpsOfMailbox, key: mailboxHash(email) },
+      { limit: { ...limits.verificationAgain, most: limits.signUpsOfAddress.most }, key: hashOf(email) },
     ]
   }
 
