@@ -24,11 +24,18 @@ export function requireIdempotencyKey(key: string): void {
     throw new TypeError(`An idempotency key has 1 to ${KEY_MOST} visible characters of ASCII.`)
 }
 
+/** Where plain http leaves no machine. */
+const OWN_MACHINE = /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/
+
 /** Without the slash at its end. */
 export function baseUrlOf(text: string): string {
-  const { protocol, username, password, search, hash, href } = new URL(text)
+  const { protocol, hostname, username, password, search, hash, href } = new URL(text)
   if (!/^https?:$/.test(protocol) || username + password + search + hash !== '')
     throw new TypeError('baseUrl must be an http or https address, without user, password, query and fragment.')
+  if (protocol === 'http:' && !OWN_MACHINE.test(hostname))
+    throw new TypeError(
+      'baseUrl must be https: by plain http everybody on the way reads your key. Only http://localhost and 127.0.0.1 are allowed.',
+    )
   return href.replace(/\/+$/, '')
 }
 

@@ -25,6 +25,8 @@ export function wireOf(
   const filled = spell(path, names).replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = rest.get(name)
     if (typeof value !== 'string' || value === '') throw new TypeError(`${name} is missing.`)
+    // An address leads elsewhere by it, and it is not encoded.
+    if (value === '.' || value === '..') throw new TypeError(`${name} must not be "${value}".`)
     rest.delete(name)
     return encodeURIComponent(value)
   })

@@ -9,7 +9,7 @@ function told(status: number, body: string, headers: Readonly<Record<string, str
   const asked: { url: string; init: RequestInit }[] = []
   const farebox = new Farebox({
     apiKey: 'fb_test_secret',
-    baseUrl: 'http://gateway.invalid/',
+    baseUrl: 'https://gateway.invalid/',
     maxRetries: 0,
     async fetch(url, init) {
       asked.push({ url, init })
@@ -53,7 +53,7 @@ describe('an answer', () => {
   })
 
   it('CLIENT-4 that sends elsewhere is not followed', async () => {
-    const { call, asked } = told(302, '', { location: 'http://elsewhere.invalid/' })
+    const { call, asked } = told(302, '', { location: 'https://elsewhere.invalid/' })
     const error = await call()
     assert.ok(error instanceof UnexpectedAnswerError)
     assert.deepEqual([asked.length, asked[0]?.init.redirect], [1, 'manual'])
@@ -173,6 +173,6 @@ describe('a request', () => {
     const body: object = { model: 'm', messages: [], stream: true }
     await assert.rejects(farebox.call('chat_completions', body as { model: string; messages: [] }), /for the SDKs/)
     assert.equal(asked.length, 0)
-    assert.throws(() => new Farebox({ apiKey: '', baseUrl: 'http://gateway.invalid' }), TypeError)
+    assert.throws(() => new Farebox({ apiKey: '', baseUrl: 'https://gateway.invalid' }), TypeError)
   })
 })

@@ -21,7 +21,7 @@ function client(
   const looks: URLSearchParams[] = []
   const farebox = new Farebox({
     apiKey: 'fb_test_secret',
-    baseUrl: 'http://gateway.invalid/base',
+    baseUrl: 'https://gateway.invalid/base',
     clock,
     random: () => 0.5,
     async fetch(address, init) {
@@ -44,7 +44,7 @@ function cut(): never {
   throw new TypeError('fetch failed')
 }
 
-const BASE = 'http://gateway.invalid/base'
+const BASE = 'https://gateway.invalid/base'
 const TAG = `${BASE}/apis/v1/reseller/social_c/web/fetch_tag_detail?tag_name=cats`
 const CHAT = `${BASE}/v1/chat/completions`
 const cost = { usd: '9.000000000', micros_usd: 9_000_000 }
@@ -73,7 +73,7 @@ describe('the fetch of the client', () => {
       '/v1/balance/',
     ]
     for (const path of [...free, ...paid]) await came(farebox.fetch(BASE + path))
-    await came(farebox.fetch('http://elsewhere.invalid/v1/balance'))
+    await came(farebox.fetch('https://elsewhere.invalid/v1/balance'))
     await came(farebox.fetch(`${BASE}/v1/balance`, { method: 'POST' }))
     const hasKey = sent.map(({ headers }) => headers.has('idempotency-key') && headers.has('x-farebox-max-cost-usd'))
     assert.deepEqual(hasKey, [...free.map(() => false), ...paid.map(() => true), true, true])
@@ -202,8 +202,8 @@ describe('what could not be sent as it is meant', () => {
       { apiKey: 'fb_live_SECRET\nx' },
       { apiKey: 'fb_live_SECRET ' },
       { apiKey: 'fb_live_SECRET\u2026' },
-      { baseUrl: 'http://me:SECRET@gateway.invalid' },
-      { baseUrl: 'http://gateway.invalid/?key=SECRET' },
+      { baseUrl: 'https://me:SECRET@gateway.invalid' },
+      { baseUrl: 'https://gateway.invalid/?key=SECRET' },
       { baseUrl: 'ftp://gateway.invalid/SECRET' },
     ])
       assert.throws(one(options), (error) => error instanceof TypeError && !/SECRET/.test(error.stack ?? ''))

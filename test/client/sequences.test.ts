@@ -100,7 +100,7 @@ async function play({ fates, looks, chance }: Script, again = false): Promise<Pl
   let drawn = 0
   const farebox = new Farebox({
     apiKey: 'fb_test_simulated',
-    baseUrl: 'http://simulated.invalid',
+    baseUrl: 'https://simulated.invalid',
     fetch: gateway.fetch,
     clock,
     random: () => chance[drawn++ % chance.length] ?? 0,
@@ -253,7 +253,7 @@ describe('a call among refusals, failures and cut connections', () => {
     const gateway = createSimulatedGateway(clock, { fates, looks: Array.from({ length: 20 }, () => 'cut' as const) })
     const farebox = new Farebox({
       apiKey: 'k',
-      baseUrl: 'http://simulated.invalid',
+      baseUrl: 'https://simulated.invalid',
       fetch: gateway.fetch,
       clock,
       random: () => 0,

@@ -45,7 +45,7 @@ function createWaiter(looks: readonly Look[], last: Look, { tookMs = 0, chance =
   const given: Look[] = []
   const farebox = new Farebox({
     apiKey: 'k',
-    baseUrl: 'http://simulated.invalid',
+    baseUrl: 'https://simulated.invalid',
     clock,
     random: () => chance,
     async fetch(url, { signal }) {
@@ -142,7 +142,7 @@ describe('waiting for a task', () => {
     const clock = new FakeClock()
     const refusal = { error: { code: 'invalid_credential', message: 'no', type: 'x' } }
     const fetch = async () => answer(401, refusal, {})
-    const farebox = new Farebox({ apiKey: 'k', baseUrl: 'http://simulated.invalid', clock, fetch })
+    const farebox = new Farebox({ apiKey: 'k', baseUrl: 'https://simulated.invalid', clock, fetch })
     const error = await clock.until(farebox.tasks.wait('a-task').catch((one: unknown) => one))
     assert.ok(error instanceof FareboxError && error.code === 'invalid_credential')
     assert.equal(clock.nowMs(), 0)

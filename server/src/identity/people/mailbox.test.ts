@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { describe, it, mock } from 'node:test'
 import { foldMailbox, mailboxHash, readAddress } from './mailbox.ts'
 
 describe('an e-mail address', () => {
@@ -13,6 +13,13 @@ describe('an e-mail address', () => {
       ['a+b.c@example.com', 'a+b.c@example.com'],
     ] as const)
       assert.equal(readAddress(typed), kept, typed)
+  })
+
+  it('is refused by its length before anything of it is read', () => {
+    const trim = mock.method(String.prototype, 'trim')
+    assert.equal(readAddress(`${'ü'.repeat(16_384)}@example.com`), null)
+    assert.equal(trim.mock.callCount(), 0)
+    trim.mock.restore()
   })
 
   it('is refused where it is none, or could be read as another', () => {
