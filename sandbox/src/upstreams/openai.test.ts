@@ -115,6 +115,15 @@ describe('openai, in one piece', () => {
     assert.equal(usage.prompt_tokens, Math.ceil(Buffer.byteLength(texts.join('')) / 3) + 256)
   })
 
+  it('counts the schema that an answer has to have as input, as vendors do, so that who leaves pays for no more of it', async () => {
+    const properties = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`property_${n}`, { type: 'string' }]))
+    const json_schema = { name: 'large', schema: { type: 'object', properties } }
+    const response_format = { type: 'json_schema', json_schema }
+    const plain = (await complete({})).usage.prompt_tokens
+    const { prompt_tokens } = (await complete({ response_format })).usage
+    assert.ok(prompt_tokens - plain >= Math.floor(JSON.stringify(response_format).length / 3))
+  })
+
   it('stops at max_tokens and max_completion_tokens, at whole characters', async () => {
     for (const limit of ['max_tokens', 'max_completion_tokens']) {
       const { choices, usage } = await complete({ [limit]: 4, messages: [user('请求成功请求成功')] })

@@ -10,6 +10,7 @@ import {
   namedTool,
   objectsIn,
   type Question,
+  schemaSegments,
   type Tool,
   textOf,
   type Wrong,
@@ -81,9 +82,16 @@ function isMessage({ role, content }: JsonObject, index: number): boolean {
 }
 
 /** In the order in which the vendor's cache sees them: tools, system, messages. */
-function segmentsIn({ tools, system, messages, cache_control: whole }: JsonObject): readonly Segment[] {
+function segmentsIn({
+  tools,
+  system,
+  messages,
+  output_config: config,
+  cache_control: whole,
+}: JsonObject): readonly Segment[] {
   const segments = [
     ...objectsIn(tools).map((tool) => segmentOf(jsonText(tool), tool)),
+    ...schemaSegments(isObject(config) ? config.format : undefined),
     ...contentSegments(system),
     ...objectsIn(messages).flatMap(({ content }) => contentSegments(content)),
   ]

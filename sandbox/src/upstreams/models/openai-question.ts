@@ -11,6 +11,7 @@ import {
   objectsIn,
   plainSegment,
   type Question,
+  schemaSegments,
   type Tool,
   textOf,
   type Wrong,
@@ -34,7 +35,11 @@ export function openaiQuestion(body: unknown, deviance: Deviance): OpenaiQuestio
   const wrong = wrongField(body)
   if (wrong !== undefined) return { wrong: `Invalid value for '${wrong}'.`, field: wrong }
   const messages = objectsIn(body.messages)
-  const segments = [...toolSegments(body.tools), ...messages.flatMap(messageSegments)]
+  const segments = [
+    ...toolSegments(body.tools),
+    ...schemaSegments(body.response_format),
+    ...messages.flatMap(messageSegments),
+  ]
   const last = messages.at(-1)
   const offered = toolsOffered(body)
   const lastUser = messages.findLast(({ role }) => role === 'user')

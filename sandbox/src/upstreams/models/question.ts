@@ -1,5 +1,6 @@
 import { isObject, type JsonObject } from '../../json.ts'
 
+import { jsonText } from './json-of-schema.ts'
 import type { Segment } from './tokens.ts'
 
 /** A tool that the caller runs. */
@@ -56,6 +57,11 @@ export function given(value: unknown): boolean {
 /** The one that is named, or else the first. */
 export function namedTool(offered: readonly Tool[], wanted: unknown): Tool | undefined {
   return offered.find(({ name }) => name === wanted) ?? offered[0]
+}
+
+/** The schema that an answer has to have is put into the prompt by the vendor, and counted as input. */
+export function schemaSegments(format: unknown): readonly Segment[] {
+  return isObject(format) && format.type === 'json_schema' ? [plainSegment(jsonText(format))] : []
 }
 
 export function plainSegment(text: string): Segment {

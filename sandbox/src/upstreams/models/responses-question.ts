@@ -18,6 +18,7 @@ import {
   namedTool,
   objectsIn,
   plainSegment,
+  schemaSegments,
   type Tool,
   textOf,
   type Wrong,
@@ -39,6 +40,7 @@ export function responsesQuestion(body: unknown, deviance: Deviance): OpenaiQues
   const segments = [
     ...(typeof body.instructions === 'string' ? [plainSegment(body.instructions)] : []),
     ...toolSegments(body.tools),
+    ...schemaSegments(isObject(body.text) ? body.text.format : undefined),
     ...items.flatMap(itemSegments),
   ]
   const last = items.at(-1)
