@@ -243,7 +243,9 @@ describe('a closure', () => {
     const hand = { by: ACTOR, personId: team.of('owner').personId }
     await askFor(team)
     await assert.rejects(removeMember(pool, hand, workspaceId, second.memberId), { code: 'workspace_closing' })
-    await assert.rejects(changeRole(pool, hand, workspaceId, second.memberId, 'viewer'), { code: 'workspace_closing' })
+    await assert.rejects(changeRole({ pool, notices: null }, hand, workspaceId, second.memberId, 'viewer'), {
+      code: 'workspace_closing',
+    })
     // An operator may, and who goes by themselves.
     await removeMember(pool, { by: ACTOR, personId: second.personId }, workspaceId, second.memberId)
   })
@@ -260,7 +262,7 @@ describe('a closure', () => {
     const closed = { code: 'workspace_closing' }
     const operator = { by: ACTOR, personId: null }
     await assert.rejects(
-      addMember({ pool, ids }, operator, workspaceId, { email: person.email, role: 'owner' }),
+      addMember({ pool, ids, notices: null }, operator, workspaceId, { email: person.email, role: 'owner' }),
       closed,
     )
     await assert.rejects(createKey({ pool, ids }, ACTOR, { workspaceId, mode: 'live', name: 'late' }), closed)

@@ -279,6 +279,8 @@ describe('an export', () => {
     const lines = linesOf((await ask(siteUrl, client, `${path}/data`)).text)
     assert.deepEqual(lines[0]?.modes, ['test'])
     assert.deepEqual(new Set(lines.map(({ mode }) => mode)), new Set([undefined, 'test']))
+    // The audit log is of both modes: it has, among others, the change of a live key.
+    assert.ok(lines.every(({ type }) => type !== 'audit' && type !== 'quota_request'))
   })
 
   it('has a moment: of calls that end while it is asked for, the same ones are in every download', async () => {

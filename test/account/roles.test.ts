@@ -9,11 +9,13 @@ import type { AccountParts } from '../../server/src/account/parts.ts'
 import type { AccountRoute } from '../../server/src/account/route.ts'
 import { ACCOUNT_ROUTES } from '../../server/src/account/routes.ts'
 import { visitorOf } from '../../server/src/identity/people/visitor.ts'
+import { setBudget } from '../../server/src/identity/set-budgets.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
+import { usd } from '../../server/src/kernel/money.ts'
 import { may, ROLES } from '../../server/src/kernel/role.ts'
-import { ACTOR, ids } from '../acceptance/installation.ts'
+import { ACTOR, ids, makeKey } from '../acceptance/installation.ts'
 import { connectPeople } from '../identity/people/world.ts'
-import { type Asker, ask, join, letIn, makeTeam, plainProblem, startHouse, type Told } from './house.ts'
+import { type Asker, ask, join, letIn, listIn, makeTeam, plainProblem, startHouse, type Told } from './house.ts'
 import { SAMPLES, type Sample } from './samples.ts'
 
 const database = await freshDatabase()
@@ -52,6 +54,51 @@ function send(
   return ask(siteUrl, who, pathOf(route, sample, workspaceId), {
     ...{ method, ...(method !== 'GET' && body !== undefined && { body }), ...(headers !== undefined && { headers }) },
   })
+}
+
+/** Who belongs to a workspace, and whose it is, is decided by people. */
+const BY_PEOPLE = [
+  ...['create_workspace', 'update_member', 'remove_member', 'transfer_workspace', 'create_invitation'],
+  ...['revoke_invitation', 'ask_closure', 'cancel_closure'],
+]
+/** About no money: a client sees it whichever money it is for. */
+const BOTH = [
+  ...['get_me', 'list_workspaces', 'get_workspace', 'list_members', 'get_member', 'list_invitations'],
+  'list_webhooks',
+]
+/** What is of test money, or of both, as it is made here: not there for a client for live money. */
+const ABSENT_FOR_LIVE = ['get_key', 'get_budget', 'get_request', 'get_export', 'download_export']
+
+const routeNamed = (operationId: string) =>
+  ACCOUNT_ROUTES.find((one) => one.operationId === operationId) ?? assert.fail(operationId)
+
+/** A sample about live money: of a live key or budget where it is about one, and in live mode where the query names it. */
+async function liveSampleOf(route: AccountRoute, owner: Asker): Promise<Sample> {
+  const { body, query = '', params = {} } = await sampleOf(route, owner)
+  const { key_id: keyId, budget_id: budgetId, ...others } = params
+  const key = keyId === undefined ? null : await makeKey(pool, team.workspaceId, { mode: 'live' })
+  const budget =
+    budgetId === undefined
+      ? null
+      : await setBudget({ pool }, ACTOR, {
+          ...{ workspaceId: team.workspaceId, mode: 'live', kind: 'tag', subject: 'team=live', label: 'team=live' },
+          budget: { period: 'month', amount: usd('5') },
+        })
+  return {
+    params: { ...others, ...(key && { key_id: key.keyId }), ...(budget && { budget_id: budget.id }) },
+    query: query.replace('mode=test', 'mode=live'),
+    ...(body !== undefined && { body }),
+    headers: { 'if-match': '*' },
+  }
+}
+
+function statusForTestMoney(operationId: string, { params = {}, query = '' }: Sample): number {
+  if (BOTH.includes(operationId)) return 200
+  if (operationId === 'list_exports') return 200
+  if (operationId === 'create_export') return 201
+  if (query.includes('mode=live')) return 403
+  // Live things, and exports of both modes, are as absent as what never was.
+  return ['key_id', 'budget_id', 'export_id'].some((name) => name in params) ? 404 : 403
 }
 
 const isOfWorkspace = ({ path }: AccountRoute) => path.includes('{workspace_id}')
@@ -124,27 +171,47 @@ describe('who asks', () => {
 
   it('is a client with account.read, which reads at every route as the owner may who let it in, and changes nothing at any', async () => {
     const owner = await join(pool, team.workspaceId)
-    const client = await letIn(house, team.workspaceId, { scopes: ['account.read'], personId: owner.personId })
-    // Exports that people asked for are of both modes, and not there for a client.
-    const ofPeople = ['get_export', 'download_export']
+    const bounds = { mode: 'live', scopes: ['account.read'], personId: owner.personId } as const
+    const client = await letIn(house, team.workspaceId, bounds)
     for (const route of ACCOUNT_ROUTES.filter(({ need }) => need !== 'nothing')) {
       const { method, operationId } = route
-      const told = await send(route, client, method === 'GET' ? await sampleOf(route, owner) : {})
-      const expected = method !== 'GET' ? 403 : ofPeople.includes(operationId) ? 404 : 200
+      const sample = method === 'GET' ? await sampleOf(route, owner) : {}
+      const told = await send(route, client, {
+        ...sample,
+        ...(sample.query?.startsWith('?') && { query: sample.query.replace('mode=test', 'mode=live') }),
+      })
+      const expected = method !== 'GET' ? 403 : ABSENT_FOR_LIVE.includes(operationId) ? 404 : 200
       assert.equal(told.status, expected, `${operationId}: ${told.text}`)
     }
   })
 
-  it('is a client with account.manage, which changes at no route who owns a workspace', async () => {
+  it('is a client with account.manage for live money, which changes at no route who belongs to a workspace, or who owns it', async () => {
     const owner = await join(pool, team.workspaceId)
-    const client = await letIn(house, team.workspaceId, { personId: owner.personId })
-    const owning = ACCOUNT_ROUTES.filter(({ need, method }) => need === 'owners.manage' && method !== 'GET')
-    assert.ok(owning.length >= 3, owning.map(({ operationId }) => operationId).join())
-    for (const route of owning) {
+    const client = await letIn(house, team.workspaceId, { mode: 'live', personId: owner.personId })
+    for (const operationId of BY_PEOPLE) {
+      const route = routeNamed(operationId)
       const sample = await sampleOf(route, owner)
       const told = await send(route, client, { ...sample, headers: { 'if-match': '*' } }, team.workspaceId)
-      assert.deepEqual([told.status, told.json.code], [403, 'forbidden'], route.operationId)
+      assert.deepEqual([told.status, told.json.code], [403, 'forbidden'], `${operationId}: ${told.text}`)
     }
+    const managing = ACCOUNT_ROUTES.filter(({ need }) => need === 'owners.manage' || need === 'members.manage')
+    for (const { operationId } of managing) assert.ok(BY_PEOPLE.includes(operationId), operationId)
+  })
+
+  it('is a client for test money, which at every route sees and changes nothing that is about live money', async () => {
+    const owner = await join(pool, team.workspaceId)
+    const client = await letIn(house, team.workspaceId, { personId: owner.personId })
+    for (const route of ACCOUNT_ROUTES.filter(({ need }) => need !== 'nothing')) {
+      const { operationId } = route
+      const live = await liveSampleOf(route, owner)
+      const told = await send(route, client, live, team.workspaceId)
+      assert.equal(told.status, statusForTestMoney(operationId, live), `${operationId}: ${told.text}`)
+      if (told.status === 403) assert.equal(told.json.code, 'forbidden', operationId)
+    }
+    const { rows } = await pool.query("select action from audit where origin->>'grant' = $1", [client.id])
+    assert.deepEqual(rows, [{ action: 'export.asked' }])
+    const [own] = listIn(await ask(siteUrl, client, `/workspaces/${team.workspaceId}/exports`))
+    assert.equal(own?.mode, 'test')
   })
 
   it('is a client within what it was let into: one workspace, one mode, reading or changing', async () => {

@@ -113,7 +113,7 @@ describe('a budget', () => {
     assert.equal((await detail(customer.secret)).status, 200)
     await removeMember(pool, { by: ACTOR, personId: null }, workspaceId, memberId)
     assertRefusedBy(await detail(customer.secret), 'member', personId)
-    const again = await addMember({ pool, ids }, { by: ACTOR, personId: null }, workspaceId, {
+    const again = await addMember({ pool, ids, notices: null }, { by: ACTOR, personId: null }, workspaceId, {
       email,
       role: 'developer',
     })
@@ -132,7 +132,7 @@ describe('a budget', () => {
     const email = `new-${ids.next()}@example.com`
     const member = { email, role: 'developer' } as const
     const hand = { by: ACTOR, personId: null }
-    const memberId = await addMember({ pool, ids }, hand, workspaceId, member)
+    const memberId = await addMember({ pool, ids, notices: null }, hand, workspaceId, member)
     await assignKey({ pool, ids }, ACTOR, customer.keyId, memberId)
     const [subject = ''] = memberSubjects(workspaceId, { personId: null, email })
     await set(pool, customer, { kind: 'member', subject, amount: PRICE + 1n })
@@ -144,7 +144,7 @@ describe('a budget', () => {
       personId,
       email,
     ])
-    await addMember({ pool, ids }, hand, workspaceId, member)
+    await addMember({ pool, ids, notices: null }, hand, workspaceId, member)
     const granted = await makeGranted(pool, {
       ...{ workspaceId, personId, mode: 'test', audiences: [BASE_URL], scopes: ['calls'] },
     })

@@ -17,6 +17,10 @@ export const LETTERS: { readonly [What in Mail['what']]: Extract<Mail, { what: W
     by: { name: 'Mira Halloran', email: 'mira@harbour.example' },
     ...{ link: `${SITE}/invitations/Hc5Mz8TgQe3aJv6LxU1sWd`, until: LINK.until },
   },
+  admin_added: {
+    ...{ what: 'admin_added', ...TO, workspace: 'Harbour Labs', member: 'jo@harbour.example', role: 'admin' },
+    ...{ by: 'Mira Halloran', siteUrl: SITE },
+  },
   grant_reused: {
     ...{ what: 'grant_reused', ...TO, client: 'Tram Planner', workspace: 'Harbour Labs' },
     ...{ ...WHERE, grantsUrl: `${SITE}/grants` },

@@ -7,7 +7,7 @@ import { findPlace, type Place, requireDeed } from '../identity/people/place.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { inTransaction, OpenTransaction, type Transactions } from '../storage/transaction.ts'
-import { type Member, requirePerson } from './authenticate.ts'
+import type { Member } from './authenticate.ts'
 import type { AccountParts } from './parts.ts'
 import { type AccountRoute, type Given, isUpdate, modeIn, type Told } from './route.ts'
 
@@ -117,20 +117,37 @@ function requireOpen({ whileClosing }: AccountRoute, place: Place | null): void 
 
 async function placeOf(
   on: Transactions,
-  { need }: AccountRoute,
+  route: AccountRoute,
   asked: JsonAsked,
   member: Member | null,
   isLocked = false,
 ): Promise<Place | null> {
-  if (member === null || need === 'sign_in' || need === 'nothing') return null
+  const { need } = route
+  if (member === null || need === 'nothing') return null
+  if (need === 'sign_in') {
+    requireToken(route, member)
+    return null
+  }
   const { personId, granted } = member
   const workspaceId = asked.params.workspace_id ?? ''
   // Another workspace than the one that a client was let into is not there for it, and as long looked for.
   const sought = granted === null || granted.workspaceId === workspaceId ? workspaceId : NOBODYS
   const place = await findPlace(on, { personId, workspaceId: sought, isLocked })
   requireDeed(place, need)
-  if (need === 'owners.manage') requirePerson(member)
+  requireToken(route, member)
   return place
+}
+
+/** A client makes nothing that outlives its grant but keys, and with test money changes and sees nothing that is about live money. */
+function requireToken({ tokens, mode }: AccountRoute, { granted }: Member): void {
+  if (granted === null || tokens === 'both') return
+  if (tokens === 'never')
+    throw new Fault('forbidden', { detail: 'An access token can not do this. Sign in with a browser to do it.' })
+  if (mode === undefined && granted.mode !== 'live')
+    throw new Fault('forbidden', {
+      detail:
+        'The access token is for test money, and this is about live money too. Use a token for live money, or sign in.',
+    })
 }
 
 /** An id that nothing has. */
@@ -155,9 +172,9 @@ function givenOf(parts: AccountParts, route: AccountRoute, asked: JsonAsked, fou
   }
 }
 
-function modeOf({ hasMode }: AccountRoute, query: unknown, member: Member | null): Mode {
+function modeOf(route: AccountRoute, query: unknown, member: Member | null): Mode {
   const own = member?.granted?.mode
-  const asked = hasMode === true ? modeIn(query) : undefined
+  const asked = route.mode === 'named' ? modeIn(query) : undefined
   if (asked !== undefined && own !== undefined && asked !== own)
     throw new Fault('forbidden', { detail: `The access token is for ${own} mode. Use one for ${asked} mode.` })
   return asked ?? own ?? 'live'

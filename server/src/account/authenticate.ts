@@ -105,12 +105,9 @@ export function createAuthenticate({ pool, people, browser, failures, audience }
   }
 }
 
-/** Who owns a workspace is decided by people alone: a client could make itself impossible to get rid of. */
-export function requirePerson({ granted }: Member): void {
-  if (granted !== null)
-    throw new Fault('forbidden', {
-      detail: 'An access token can not change who owns a workspace, and not close it. Sign in to do this.',
-    })
+/** That of another mode is not there for a client. */
+export function requireOwnMode({ granted }: Member, mode: Mode): void {
+  if (granted !== null && granted.mode !== mode) throw new Fault('resource_not_found')
 }
 
 function wrongToken(audience: string | null): Fault {

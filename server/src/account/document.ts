@@ -8,7 +8,7 @@ import { REFUSAL_SCHEMAS } from '../http/dialects/schemas.ts'
 import type { FaultCode } from '../kernel/fault.ts'
 import { may, ROLES } from '../kernel/role.ts'
 import { REPLAYED } from './answer.ts'
-import { type AccountRoute, isUpdate, type Need } from './route.ts'
+import { type AccountRoute, isUpdate } from './route.ts'
 import { ACCOUNT_ROUTES } from './routes.ts'
 
 /** Where the account API is, below site_url. */
@@ -83,7 +83,7 @@ function contractRouteOf(route: AccountRoute): ContractRoute {
   return {
     ...{ operationId, method, path: ACCOUNT_PREFIX + path, summary, tag },
     ...(definition !== undefined && { definition }),
-    description: [route.description, whoMay(need)].filter((one) => one !== undefined).join('\n\n'),
+    description: [route.description, whoMay(route)].filter((one) => one !== undefined).join('\n\n'),
     access: need === 'nothing' ? 'public' : 'credential',
     parameters: [
       ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => inPath(name)),
@@ -109,10 +109,19 @@ function contractRouteOf(route: AccountRoute): ContractRoute {
 }
 
 /** For people, who read it in the document. */
-function whoMay(need: Need): string | undefined {
+function whoMay(route: AccountRoute): string | undefined {
+  const { need } = route
   if (need === 'nothing') return undefined
-  if (need === 'sign_in') return 'For whoever has signed in.'
-  return `For members whose role is ${ROLES.filter((role) => may(role, need)).join(', ')}.`
+  const roles =
+    need === 'sign_in'
+      ? 'For whoever has signed in'
+      : `For members whose role is ${ROLES.filter((role) => may(role, need)).join(', ')}`
+  return `${roles}${whichTokens(route)}.`
+}
+
+function whichTokens({ tokens, mode }: AccountRoute): string {
+  if (tokens === 'never') return ', in a browser: no access token may do this'
+  return tokens === 'own mode' && mode === undefined ? '; an access token for test money may not' : ''
 }
 
 const PLACES: Readonly<Record<string, string>> = {

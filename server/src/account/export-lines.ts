@@ -61,6 +61,9 @@ export async function* exportLines(source: Source): AsyncGenerator<string> {
 const MODES = ['live', 'test'] as const
 const modesOf = ({ mode }: Export): readonly Mode[] => (mode === null ? MODES : [mode])
 
+/** Whether it tells of what is about the whole workspace, which a client for test money does not see. */
+const isOfWorkspace = ({ mode }: Export) => mode !== 'test'
+
 async function* portionsOf(source: Source): Portions {
   const { place, export: made } = source
   yield* ofList([
@@ -81,10 +84,10 @@ async function* portionsOf(source: Source): Portions {
     yield* charges(own)
     yield* usage(own)
   }
-  yield* auditLog(source)
+  if (isOfWorkspace(made)) yield* auditLog(source)
 }
 
-async function* ofWorkspace({ pool, people, place, inTurn }: Source): Portions {
+async function* ofWorkspace({ pool, people, place, inTurn, export: made }: Source): Portions {
   const record = await inTurn(() => loadWorkspace(pool, place.id))
   if (record === undefined) return
   const { id, name, closesAt } = place
@@ -94,6 +97,7 @@ async function* ofWorkspace({ pool, people, place, inTurn }: Source): Portions {
   yield* ofList(members.map((one) => ({ type: 'member', ...toldMember(one) })))
   const invitations = await inTurn(() => people.invitationsOf(place.id))
   yield* ofList(invitations.map((one) => ({ type: 'invitation', ...toldInvitation(one) })))
+  if (!isOfWorkspace(made)) return
   yield* inPortions<QuotaRequest>(
     ({ after, most }) => inTurn(() => listQuotaRequests(pool, { workspaceId: place.id, after: after?.id, most })),
     (one) => ({ type: 'quota_request', ...toldQuotaRequest(one) }),

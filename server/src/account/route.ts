@@ -33,6 +33,12 @@ export function isUpdate({ method, takesMatch }: Pick<AccountRoute, 'method' | '
 
 export type Need = Deed | 'sign_in' | 'nothing'
 
+/**
+ * Which access tokens may use a route, beside people in a browser: none; those for the money that it is about; or either. What is about no money
+ * of its own, but about the whole workspace, counts as live there.
+ */
+export type Tokens = 'never' | 'own mode' | 'both'
+
 type Described = {
   readonly operationId: string
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -43,8 +49,9 @@ type Described = {
   readonly tag: string
   /** A pending definition is incomplete: what is missing is not described. */
   readonly definition?: 'pending'
-  /** It is about money of one mode, which the query names. */
-  readonly hasMode?: true
+  readonly tokens: Tokens
+  /** It is about money of one mode: that which the query names, or that of the thing that it is about. */
+  readonly mode?: 'named' | 'its own'
   /** An update that is no PATCH: it takes the ETag of what was read, too. */
   readonly takesMatch?: true
   /** A change that can be made while the workspace is being closed. */
@@ -156,7 +163,7 @@ function made<Query extends z.ZodType, Body extends z.ZodType, Answer extends z.
   return {
     ...described,
     need,
-    queryForm: withMode(query ?? NOTHING, described.hasMode),
+    queryForm: withMode(query ?? NOTHING, described.mode),
     bodyForm: body ?? null,
     run: async (parts, given) => run(parts, askedOf(given)),
     ...(prepare !== undefined && { prepare: async (parts, given) => prepare(parts, askedOf(given)) }),
@@ -168,18 +175,18 @@ const modeForm = z
   .optional()
   .meta({ description: 'Live money or test money: live, or what the access token is for, where left out.' })
 
-function withMode(query: z.ZodType, hasMode: true | undefined): z.ZodType {
-  return hasMode === true && query instanceof z.ZodObject ? query.extend({ mode: modeForm }) : query
+function withMode(query: z.ZodType, mode: Described['mode']): z.ZodType {
+  return mode === 'named' && query instanceof z.ZodObject ? query.extend({ mode: modeForm }) : query
 }
 
 /** Parses what was asked, by the forms that the document shows. */
 function read<Query extends z.ZodType, Body extends z.ZodType>(
-  { query, body, hasMode }: Forms<Query, Body> & { readonly hasMode?: true },
+  { query, body, mode }: Forms<Query, Body> & Pick<Described, 'mode'>,
   given: Given,
 ): { readonly query: z.output<Query>; readonly body: z.output<Body> } {
   const { mode: _, ...rest } = Object(given.query)
   return {
-    query: parsed(query ?? NOTHING, hasMode === true ? rest : given.query) as z.output<Query>,
+    query: parsed(query ?? NOTHING, mode === 'named' ? rest : given.query) as z.output<Query>,
     body: (body === undefined ? {} : parsed(body, given.body ?? {})) as z.output<Body>,
   }
 }

@@ -6,6 +6,7 @@ import { createInvitations } from '../identity/people/invitations.ts'
 import { readAddress } from '../identity/people/mailbox.ts'
 import { addMember, changeRole, type Member, membersOf, removeMember, transfer } from '../identity/people/members.ts'
 import { factorOff, type ListedPerson, listPeople, type ShownPerson, showPerson } from '../identity/people/operate.ts'
+import type { Notices } from '../identity/people/owner-notices.ts'
 import { endAllSessions } from '../identity/people/sessions.ts'
 import type { Hand } from '../identity/people/workspace-lock.ts'
 import { findWorkspace } from '../identity/workspaces.ts'
@@ -98,11 +99,16 @@ async function closeSessions(config: Config, who: string): Promise<void> {
 async function takeOff(config: Config, who: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
     const { id } = await personOf(pool, who)
-    const [seal, siteUrl] = [await sealFor(pool, config), config.http.site_url]
-    const notice = seal === null || siteUrl === undefined ? null : { sendMail: createSendMail({ ids, seal }), siteUrl }
+    const notice = await noticesOf(pool, config)
     if (!(await factorOff(pool, operator(), id, notice))) throw new Error(`${id} has no second factor`)
     print(`The second factor of ${id} is off${notice === null ? '.' : '; the person is informed by mail.'}`)
   })
+}
+
+/** Null where nobody can be told, because the website or the master key is missing. */
+async function noticesOf(pool: pg.Pool, config: Config): Promise<Notices> {
+  const [seal, siteUrl] = [await sealFor(pool, config), config.http.site_url]
+  return seal === null || siteUrl === undefined ? null : { sendMail: createSendMail({ ids, seal }), siteUrl }
 }
 
 async function personOf(pool: pg.Pool, who: string): Promise<ShownPerson> {
@@ -131,7 +137,8 @@ const hand = (): Hand => ({ by: operator(), personId: null })
 async function add(config: Config, account: string, typed: string, text: string): Promise<void> {
   const [email, role] = [emailOf(typed), roleOf(text)]
   await withPools(config, async ({ rest: pool }) => {
-    const id = await addMember({ pool, ids }, hand(), accountIdOf(account), { email, role }).catch(inWords(account))
+    const parts = { pool, ids, notices: await noticesOf(pool, config) }
+    const id = await addMember(parts, hand(), accountIdOf(account), { email, role }).catch(inWords(account))
     print(`Member ${id} added as ${role}.`)
   })
 }
@@ -139,7 +146,8 @@ async function add(config: Config, account: string, typed: string, text: string)
 async function setRole(config: Config, account: string, member: string, text: string): Promise<void> {
   const role = roleOf(text)
   await withPools(config, async ({ rest: pool }) => {
-    await changeRole(pool, hand(), accountIdOf(account), idOf(member), role).catch(inWords(account))
+    const parts = { pool, notices: await noticesOf(pool, config) }
+    await changeRole(parts, hand(), accountIdOf(account), idOf(member), role).catch(inWords(account))
     print(`Member ${member} now has the role ${role}.`)
   })
 }
@@ -154,7 +162,8 @@ async function remove(config: Config, account: string, member: string): Promise<
 async function handOver(config: Config, account: string, from: string, to: string): Promise<void> {
   const members = { from: idOf(from), to: idOf(to) }
   await withPools(config, async ({ rest: pool }) => {
-    await transfer(pool, hand(), accountIdOf(account), members).catch(inWords(account))
+    const parts = { pool, notices: await noticesOf(pool, config) }
+    await transfer(parts, hand(), accountIdOf(account), members).catch(inWords(account))
     print(`Member ${to} is now the owner; ${from} is now an admin.`)
   })
 }

@@ -22,7 +22,7 @@ export const OAUTH_SCOPES = {
     'See the usage and the balance of the whole account, and by the account API also its keys, budgets, calls, linked accounts, members with their e-mail addresses, and the audit log',
   /** Change what the person may change, by the account API. */
   'account.manage':
-    'See and change keys, budgets, members and settings of your workspace, as far as your role allows, and create API keys that spend your balance',
+    'See and change keys, budgets and settings of your workspace, as far as your role allows, and create API keys that spend your balance',
 } as const
 
 export type OAuthScope = keyof typeof OAUTH_SCOPES

@@ -20,6 +20,8 @@ export function letterOf(mail: Mail): Letter {
       return factorChanged(mail)
     case 'invitation':
       return invitation(mail)
+    case 'admin_added':
+      return adminAdded(mail)
     case 'grant_reused':
       return grantReused(mail)
     case 'mandate_used':
@@ -123,6 +125,23 @@ function invitation({ to, workspace, by, role, link, until }: Of<'invitation'>):
       { kind: 'table', rows: rightsOf(role) },
       button('See the invitation', link),
       small`Valid until ${dayOf(until)}, only for this address. If you do not know ${inviter}, do nothing.`,
+    ],
+  }
+}
+
+function adminAdded({ workspace, member, role, by, siteUrl }: Of<'admin_added'>): Letter {
+  const [place, raiser] = [nameOf(workspace), nameOf(by)]
+  const [, name] = ROLE_NAMES[role]
+  const title = `${place} has a new ${name}`
+  return {
+    subject: title,
+    title,
+    blocks: [
+      paragraph`${strong(member)} is an ${strong(name)} of ${strong(place)} from now on. It was decided by ${strong(raiser)}.`,
+      { kind: 'table', rows: rightsOf(role) },
+      paragraph`If you did not expect this, remove them and revoke the keys that they have made.`,
+      link('The website', siteUrl),
+      small`Owners of ${place} get this whenever somebody becomes an admin or an owner.`,
     ],
   }
 }

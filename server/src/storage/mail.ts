@@ -39,6 +39,11 @@ export const mail = z.discriminatedUnion('what', [
     ...{ what: z.literal('invitation'), to, workspace: text, by: z.strictObject({ name: text, email: text }) },
     ...{ role: z.enum(ROLES), link: url, until: time },
   }),
+  /** To owners: somebody is an owner or an admin from now on. `by` is the name of who invited or raised them. */
+  z.strictObject({
+    ...{ what: z.literal('admin_added'), to, workspace: text, member: text, role: z.enum(ROLES), by: text },
+    siteUrl: url,
+  }),
   /** A client's refresh token came again after it had been used, so that its grant was ended. */
   z.strictObject({
     ...{ what: z.literal('grant_reused'), to, client: text, workspace: text },

@@ -7,7 +7,7 @@ import { createWorkspace } from '../../../server/src/identity/workspaces.ts'
 import type { Id } from '../../../server/src/kernel/ids.ts'
 import { ROLES } from '../../../server/src/kernel/role.ts'
 import { ACTOR, ids } from '../customers.ts'
-import { anotherAddress, anotherVisitor, connectPeople, joinAs, workspaceOf } from './world.ts'
+import { anotherAddress, anotherVisitor, connectPeople, joinAs, SITE, workspaceOf } from './world.ts'
 
 const { url } = await freshDatabase()
 const world = connectPeople(url)
@@ -110,11 +110,11 @@ describe('a member', () => {
 describe('the last owner', () => {
   it('can be neither demoted nor removed, by nobody', async () => {
     const { personId: by, workspaceId, memberId } = await owner()
-    await addMember({ pool, ids }, OPERATOR, workspaceId, { email: anotherAddress(), role: 'owner' })
+    await addMember({ pool, ids, notices: null }, OPERATOR, workspaceId, { email: anotherAddress(), role: 'owner' })
     for (const attempt of [
       () => people.changeRole(by, workspaceId, memberId, 'admin', visitor()),
       () => people.removeMember(by, workspaceId, memberId, visitor()),
-      () => changeRole(pool, OPERATOR, workspaceId, memberId, 'viewer'),
+      () => changeRole({ pool, notices: null }, OPERATOR, workspaceId, memberId, 'viewer'),
       () => removeMember(pool, OPERATOR, workspaceId, memberId),
     ])
       await assert.rejects(attempt(), { code: 'last_owner' }, 'who has not signed up yet does not count')
@@ -163,7 +163,10 @@ describe('a transfer', () => {
 
   it('goes to nobody who has not signed up, and not to oneself', async () => {
     const { personId: by, workspaceId, memberId } = await owner()
-    const named = await addMember({ pool, ids }, OPERATOR, workspaceId, { email: anotherAddress(), role: 'admin' })
+    const named = await addMember({ pool, ids, notices: null }, OPERATOR, workspaceId, {
+      email: anotherAddress(),
+      role: 'admin',
+    })
     for (const to of [named, memberId])
       await assert.rejects(people.transfer(by, workspaceId, to, visitor()), { code: 'invalid_request' })
   })
@@ -211,6 +214,19 @@ describe('an invitation', () => {
     await assert.rejects(people.invite(by, workspaceId, { email, role: 'admin' }, visitor()), {
       code: 'already_member',
     })
+  })
+
+  it('tells the owners by mail once somebody joins as an admin, and of nobody below', async () => {
+    const { personId: by, workspaceId, email: inviter } = await owner()
+    const told = async () => (await letters(inviter)).filter(({ what }) => what === 'admin_added')
+    for (const role of ['developer', 'admin'] as const) {
+      const email = anotherAddress()
+      const personId = await join(email)
+      await people.invite(by, workspaceId, { email, role }, visitor())
+      await people.decideInvitation(personId, await tokenFor(email, 'invitation'), 'join', visitor())
+      const facts = { what: 'admin_added', to: inviter, workspace: "Some One's workspace", siteUrl: SITE }
+      assert.deepEqual(await told(), role === 'admin' ? [{ ...facts, member: email, role, by: 'Some One' }] : [])
+    }
   })
 
   it('can be declined, revoked and replaced, and is over then', async () => {

@@ -137,7 +137,10 @@ describe('a sign-up', () => {
     const email = anotherAddress()
     const { id: owned } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Named', ownerEmail: email })
     const { id: other } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Other' })
-    const memberId = await addMember({ pool, ids }, { by: ACTOR, personId: null }, other, { email, role: 'billing' })
+    const memberId = await addMember({ pool, ids, notices: null }, { by: ACTOR, personId: null }, other, {
+      email,
+      role: 'billing',
+    })
     const key = await createKey({ pool, ids }, ACTOR, { workspaceId: other, mode: 'test', name: 'named', memberId })
     const personId = await join(email)
     const { rows } = await pool.query('select member_person from api_keys where id = $1', [key.id])

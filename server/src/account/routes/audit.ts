@@ -49,6 +49,7 @@ export const AUDIT_ROUTES: readonly AccountRoute[] = [
     method: 'GET',
     path: '/workspaces/{workspace_id}/audit',
     need: 'workspace.manage',
+    tokens: 'own mode',
     summary: 'Who changed what, the newest first',
     tag: 'audit',
     query: z.strictObject({

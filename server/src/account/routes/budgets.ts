@@ -16,7 +16,7 @@ import { Fault } from '../../kernel/fault.ts'
 import { ZERO } from '../../kernel/money.ts'
 import { PERIODS } from '../../kernel/period.ts'
 import { leftOf, readBudgets } from '../../ledger/balance.ts'
-import type { Member } from '../authenticate.ts'
+import { type Member, requireOwnMode } from '../authenticate.ts'
 import { amountForm, budgetForm, budgetOf, idForm, orFault } from '../forms.ts'
 import { PAGE, pageAmong, pageOf } from '../pages.ts'
 import { type AccountRoute, type Given, inWorkspace } from '../route.ts'
@@ -58,7 +58,7 @@ async function budgetIn({ on, params, place, member }: AboutBudget, isLocked = f
       throw error instanceof Fault ? new Fault('resource_not_found') : error
     })
   const found = await find()
-  if ((member.granted?.mode ?? found.mode) !== found.mode) throw new Fault('resource_not_found')
+  requireOwnMode(member, found.mode)
   if (!isLocked) return found
   await lockBudgets(on, place.id, found.mode)
   return find()
@@ -72,7 +72,8 @@ export const BUDGET_ROUTES: readonly AccountRoute[] = [
     method: 'GET',
     path: '/workspaces/{workspace_id}/budgets',
     need: 'billing.read',
-    hasMode: true,
+    tokens: 'own mode',
+    mode: 'named',
     summary: 'Budgets of a workspace, its members, tags and end users, with what is left',
     description: 'Budgets of keys are with the keys.',
     tag: 'budgets',
@@ -104,7 +105,8 @@ export const BUDGET_ROUTES: readonly AccountRoute[] = [
     method: 'POST',
     path: '/workspaces/{workspace_id}/budgets',
     need: 'workspace.manage',
-    hasMode: true,
+    tokens: 'own mode',
+    mode: 'named',
     summary: 'Set a budget, or change the one of the same subject and period',
     description:
       'Of the whole workspace where neither member_id, tag nor end_user is named. A lower amount holds from the answer on.',
@@ -147,6 +149,8 @@ export const BUDGET_ROUTES: readonly AccountRoute[] = [
     method: 'GET',
     path: ONE,
     need: 'billing.read',
+    tokens: 'own mode',
+    mode: 'its own',
     summary: 'A budget',
     tag: 'budgets',
     answer: { description: 'The budget.', body: budget, hasEtag: true },
@@ -160,6 +164,8 @@ export const BUDGET_ROUTES: readonly AccountRoute[] = [
     method: 'PATCH',
     path: ONE,
     need: 'workspace.manage',
+    tokens: 'own mode',
+    mode: 'its own',
     summary: 'Change the amount of a budget; a lower one holds from the answer on',
     tag: 'budgets',
     body: z.strictObject({ amount_usd: amountForm }),
@@ -177,6 +183,8 @@ export const BUDGET_ROUTES: readonly AccountRoute[] = [
     method: 'DELETE',
     path: ONE,
     need: 'workspace.manage',
+    tokens: 'own mode',
+    mode: 'its own',
     whileClosing: true,
     summary: 'Remove a budget',
     tag: 'budgets',

@@ -14,7 +14,7 @@ import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import { may } from '../../kernel/role.ts'
 import { Secret } from '../../kernel/secret.ts'
-import type { Member } from '../authenticate.ts'
+import { type Member, requireOwnMode } from '../authenticate.ts'
 import { budgetForm, budgetOf, idForm, orFault, timeForm } from '../forms.ts'
 import { PAGE, pageFrom, pageOf } from '../pages.ts'
 import type { AccountParts } from '../parts.ts'
@@ -168,7 +168,7 @@ type AboutKey = Pick<Given, 'on' | 'params'> & { readonly place: { readonly id: 
 /** One of the workspace; to a client, one of its own mode. */
 async function keyIn({ on, params, place, member }: AboutKey, isLocked = false): Promise<ListedKey> {
   const found = await findKeyIn(on, { workspaceId: place.id, id: params.key_id ?? '', isLocked })
-  if (member.granted !== null && member.granted.mode !== found.mode) throw new Fault('resource_not_found')
+  requireOwnMode(member, found.mode)
   return found
 }
 
@@ -188,7 +188,8 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     method: 'GET',
     path: '/workspaces/{workspace_id}/keys',
     need: 'workspace.read',
-    hasMode: true,
+    tokens: 'own mode',
+    mode: 'named',
     summary: 'Keys of a workspace, the newest first',
     tag: 'keys',
     query: z.strictObject({
@@ -216,7 +217,8 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     method: 'POST',
     path: '/workspaces/{workspace_id}/keys',
     need: 'keys.manage',
-    hasMode: true,
+    tokens: 'own mode',
+    mode: 'named',
     summary: 'Make a key; its secret is told once',
     tag: 'keys',
     body: z.strictObject({ name: keyName, ...terms }),
@@ -245,6 +247,8 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     method: 'GET',
     path: ONE,
     need: 'workspace.read',
+    tokens: 'own mode',
+    mode: 'its own',
     summary: 'A key',
     tag: 'keys',
     answer: { description: 'The key.', body: key, hasEtag: true },
@@ -255,6 +259,8 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     method: 'PATCH',
     path: ONE,
     need: 'keys.manage',
+    tokens: 'own mode',
+    mode: 'its own',
     summary: 'Change what a key may do; what is left out stays as it is',
     description: 'A lower budget holds from the answer on. Other changes reach every process within a second.',
     tag: 'keys',
@@ -289,6 +295,8 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     method: 'POST',
     path: `${ONE}/rotate`,
     need: 'keys.manage',
+    tokens: 'own mode',
+    mode: 'its own',
     summary: 'Give a key a new secret, which is told once',
     description:
       'The secret before it works until the overlap is over, and one before that until its own is over. With an overlap of 0 both end at once.',
@@ -318,6 +326,8 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     method: 'DELETE',
     path: ONE,
     need: 'keys.manage',
+    tokens: 'own mode',
+    mode: 'its own',
     whileClosing: true,
     summary: 'Revoke a key; from the answer on, no paid call begins with it',
     tag: 'keys',
@@ -333,6 +343,7 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     operationId: 'revoke_secret',
     method: 'POST',
     path: '/revoke-secret',
+    tokens: 'both',
     summary: 'Revoke a secret that somebody found',
     description:
       'Whoever has the secret may: nobody has to sign in, and no Idempotency-Key is needed. The current secret ends its key. The one before the last rotation ends alone.',

@@ -3,6 +3,7 @@ import { findKeyIn } from '../../identity/keys-of-account.ts'
 import { accountIn } from '../../identity/people/place.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Session } from '../../links/sessions.ts'
+import { requireOwnMode } from '../authenticate.ts'
 import { PAGE, pageFrom, pageOf } from '../pages.ts'
 import { type AccountRoute, inWorkspace } from '../route.ts'
 
@@ -28,7 +29,8 @@ export const LINK_ROUTES: readonly AccountRoute[] = [
     method: 'GET',
     path: '/workspaces/{workspace_id}/links',
     need: 'workspace.read',
-    hasMode: true,
+    tokens: 'own mode',
+    mode: 'named',
     summary: 'Linked accounts of all keys, by the newest key first',
     tag: 'links',
     query: z.strictObject(PAGE),
@@ -48,6 +50,8 @@ export const LINK_ROUTES: readonly AccountRoute[] = [
     method: 'DELETE',
     path: '/workspaces/{workspace_id}/keys/{key_id}/links/{link_id}',
     need: 'keys.manage',
+    tokens: 'own mode',
+    mode: 'its own',
     isOutside: true,
     whileClosing: true,
     summary: 'End a linked account of a key, here and at the platform',
@@ -56,8 +60,8 @@ export const LINK_ROUTES: readonly AccountRoute[] = [
     codes: ['upstream_transport', 'not_configured'],
     async run({ links }, { member, place, on, params: { key_id: keyId = '', link_id: id = '' } }) {
       const key = await findKeyIn(on, { workspaceId: place.id, id: keyId })
-      const isTheirs = member.granted === null || member.granted.mode === key.mode
-      if (!isTheirs || !(await links.revoke(key.id, id, member.by))) throw new Fault('resource_not_found')
+      requireOwnMode(member, key.mode)
+      if (!(await links.revoke(key.id, id, member.by))) throw new Fault('resource_not_found')
       return { body: { id, credential_id: key.id } }
     },
   }),

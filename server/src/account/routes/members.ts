@@ -3,11 +3,12 @@ import { changeRole, type Member, membersOf, removeMember, transfer } from '../.
 import type { Hand } from '../../identity/people/workspace-lock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
-import { ROLES, type Role } from '../../kernel/role.ts'
+import { ROLES } from '../../kernel/role.ts'
 import type { Transactions } from '../../storage/transaction.ts'
-import { type Member as Asker, requirePerson } from '../authenticate.ts'
+import type { Member as Asker } from '../authenticate.ts'
 import { idForm } from '../forms.ts'
 import { PAGE, pageAmong, pageOf } from '../pages.ts'
+import type { AccountParts } from '../parts.ts'
 import { type AccountRoute, inWorkspace } from '../route.ts'
 
 const role = z.enum(ROLES)
@@ -43,9 +44,9 @@ function handOf({ personId, by }: Asker): Hand {
   return { personId, by }
 }
 
-/** What makes, ends or changes an owner is done by people alone. */
-function requireMayTouch(asker: Asker, ...roles: readonly Role[]): void {
-  if (roles.includes('owner')) requirePerson(asker)
+/** What changes members in a transaction of ours. */
+function partsOn({ sendMail, siteUrl }: AccountParts, on: Transactions) {
+  return { pool: on, notices: { sendMail, siteUrl } }
 }
 
 const invitation = z.strictObject({
@@ -78,6 +79,7 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     method: 'GET',
     path: ALL,
     need: 'workspace.read',
+    tokens: 'both',
     summary: 'Members of a workspace, the oldest first',
     tag: 'members',
     query: z.strictObject({ ...PAGE, role: role.optional().meta({ description: 'Only those with this role.' }) }),
@@ -93,6 +95,7 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     method: 'GET',
     path: ONE,
     need: 'workspace.read',
+    tokens: 'both',
     summary: 'A member',
     tag: 'members',
     answer: { description: 'The member.', body: member, hasEtag: true },
@@ -103,18 +106,18 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     method: 'PATCH',
     path: ONE,
     need: 'members.manage',
+    tokens: 'never',
     summary: 'Change the role of a member',
     description:
-      'Only owners make or demote owners, and no access token does. What the role no longer allows ends with it: grants, and invitations that the member made.',
+      'Only owners make or demote owners. What the role no longer allows ends with it: grants, and invitations that the member made.',
     tag: 'members',
     body: z.strictObject({ role }),
     answer: { description: 'The member.', body: member, hasEtag: true },
     codes: ['last_owner'],
-    async run(_, { member: asker, place, params, body, on, requireMatch }) {
+    async run(parts, { member: asker, place, params, body, on, requireMatch }) {
       const before = await memberIn(on, place.id, params.member_id)
-      requireMayTouch(asker, before.role, body.role)
       requireMatch(before)
-      await changeRole(on, handOf(asker), place.id, before.id, body.role)
+      await changeRole(partsOn(parts, on), handOf(asker), place.id, before.id, body.role)
       return { body: await memberIn(on, place.id, before.id) }
     },
   }),
@@ -123,16 +126,16 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     method: 'DELETE',
     path: ONE,
     need: 'workspace.read',
+    tokens: 'never',
     whileClosing: true,
     summary: 'Remove a member, or leave',
     description:
-      'Everybody may leave. Others are removed by owners and admins, and owners by owners alone, by no access token. Grants of the member end with it.',
+      'Everybody may leave. Others are removed by owners and admins, and owners by owners alone. Grants of the member end with it.',
     tag: 'members',
     answer: { description: 'The member as it was.', body: member },
     codes: ['last_owner'],
     async run(_, { member: asker, place, params, on }) {
       const before = await memberIn(on, place.id, params.member_id)
-      requireMayTouch(asker, before.role)
       await removeMember(on, handOf(asker), place.id, before.id)
       return { body: before }
     },
@@ -142,14 +145,14 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     method: 'POST',
     path: '/workspaces/{workspace_id}/transfer',
     need: 'owners.manage',
+    tokens: 'never',
     summary: 'Make another member the owner, and yourself an admin',
-    description: 'An access token can not do this.',
     tag: 'members',
     body: z.strictObject({ member_id: idForm }),
     answer: { description: 'The new owner.', body: member },
-    async run(_, { member: asker, place, body, on }) {
+    async run(parts, { member: asker, place, body, on }) {
       const to = await memberIn(on, place.id, body.member_id)
-      await transfer(on, handOf(asker), place.id, { from: place.memberId, to: to.id })
+      await transfer(partsOn(parts, on), handOf(asker), place.id, { from: place.memberId, to: to.id })
       return { body: await memberIn(on, place.id, to.id) }
     },
   }),
@@ -158,6 +161,7 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     method: 'GET',
     path: INVITATIONS,
     need: 'workspace.read',
+    tokens: 'both',
     summary: 'Invitations that nobody has decided on yet, the oldest first',
     tag: 'members',
     query: z.strictObject(PAGE),
@@ -171,15 +175,14 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     method: 'POST',
     path: INVITATIONS,
     need: 'members.manage',
+    tokens: 'never',
     summary: 'Invite an address, by a mail with a link that works for a week',
-    description:
-      'Only owners invite owners, and no access token does. Another invitation of the same address is over with it.',
+    description: 'Only owners invite owners. Another invitation of the same address is over with it.',
     tag: 'members',
     body: z.strictObject({ email: z.string().min(3).max(300), role }),
     answer: { status: 201, description: 'The invitation.', body: invitation },
     codes: ['already_member', 'members_full'],
     async prepare({ people }, { member: asker, place, body }) {
-      requireMayTouch(asker, body.role)
       await people.requireInvite(handOf(asker), place.id, body)
     },
     async run({ people }, { member: asker, place, body, on }) {
@@ -194,6 +197,7 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     method: 'DELETE',
     path: `${INVITATIONS}/{invitation_id}`,
     need: 'members.manage',
+    tokens: 'never',
     whileClosing: true,
     summary: 'Take an invitation back',
     tag: 'members',
@@ -201,7 +205,6 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     async run({ people }, { member: asker, place, params, on }) {
       const before = (await people.invitationsOf(place.id, on)).find((one) => one.id === params.invitation_id)
       if (before === undefined) throw new Fault('resource_not_found')
-      requireMayTouch(asker, before.role)
       await people.revokeInvitationWithin(on, handOf(asker), place.id, before.id)
       return { body: toldInvitation(before) }
     },

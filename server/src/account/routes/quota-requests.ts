@@ -51,6 +51,7 @@ export const QUOTA_ROUTES: readonly AccountRoute[] = [
     method: 'GET',
     path: ALL,
     need: 'workspace.read',
+    tokens: 'own mode',
     summary: 'Quota requests of a workspace, the newest first',
     tag: 'quota',
     query: z.strictObject({
@@ -68,6 +69,7 @@ export const QUOTA_ROUTES: readonly AccountRoute[] = [
     method: 'POST',
     path: ALL,
     need: 'keys.manage',
+    tokens: 'own mode',
     summary: 'Ask for higher limits',
     description:
       'An operator approves or refuses it, with a note, and you are told by mail. From an approval on, the next answers to calls have the new limits in their headers. A workspace has one open request at a time, and makes three a day.',
@@ -102,6 +104,7 @@ export const QUOTA_ROUTES: readonly AccountRoute[] = [
     method: 'GET',
     path: ONE,
     need: 'workspace.read',
+    tokens: 'own mode',
     summary: 'A quota request, and what was decided',
     tag: 'quota',
     answer: { description: 'The request.', body: request, hasEtag: true },
@@ -116,6 +119,7 @@ export const QUOTA_ROUTES: readonly AccountRoute[] = [
     method: 'DELETE',
     path: ONE,
     need: 'keys.manage',
+    tokens: 'own mode',
     whileClosing: true,
     summary: 'Withdraw a quota request that is open',
     tag: 'quota',

@@ -8,6 +8,7 @@ export const WEBHOOK_ROUTES: readonly AccountRoute[] = [
     method: 'GET',
     path: '/workspaces/{workspace_id}/webhooks',
     need: 'workspace.read',
+    tokens: 'both',
     definition: 'pending',
     summary: 'Webhooks of the workspace: not available yet',
     description: 'Nothing can be set up yet, so the list is empty and available is false.',

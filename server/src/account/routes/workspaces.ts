@@ -47,6 +47,7 @@ export const WORKSPACE_ROUTES: readonly AccountRoute[] = [
     operationId: 'list_workspaces',
     method: 'GET',
     path: '/workspaces',
+    tokens: 'both',
     summary: 'Workspaces that you are a member of, the oldest first',
     tag: 'workspaces',
     query: z.strictObject(PAGE),
@@ -61,15 +62,13 @@ export const WORKSPACE_ROUTES: readonly AccountRoute[] = [
     operationId: 'create_workspace',
     method: 'POST',
     path: '/workspaces',
+    tokens: 'never',
     summary: 'Make a workspace, of which you are the owner',
-    description: 'An access token can not do this: it is for one workspace.',
     tag: 'workspaces',
     body: z.strictObject({ name }),
     answer: { status: 201, description: 'The workspace.', body: workspace, hasEtag: true },
     codes: ['quota_exceeded'],
-    async run({ ids }, { member: { personId, granted }, body, on, visitor }) {
-      if (granted !== null)
-        throw new Fault('forbidden', { detail: 'An access token is for one workspace. Sign in to make another one.' })
+    async run({ ids }, { member: { personId }, body, on, visitor }) {
       const { id } = await foundWorkspace({ pool: on, ids }, personId, body.name, visitor)
       return { body: await toldOf(on, personId, id) }
     },
@@ -79,6 +78,7 @@ export const WORKSPACE_ROUTES: readonly AccountRoute[] = [
     method: 'GET',
     path: '/workspaces/{workspace_id}',
     need: 'workspace.read',
+    tokens: 'both',
     summary: 'A workspace, with its tier and its limits',
     tag: 'workspaces',
     answer: { description: 'The workspace.', body: workspace, hasEtag: true },
@@ -89,6 +89,7 @@ export const WORKSPACE_ROUTES: readonly AccountRoute[] = [
     method: 'PATCH',
     path: '/workspaces/{workspace_id}',
     need: 'workspace.manage',
+    tokens: 'own mode',
     summary: 'Rename a workspace',
     tag: 'workspaces',
     body: z.strictObject({ name }),

@@ -7,6 +7,7 @@ import { inTransaction, type Query, queryOn, type Transactions } from '../../sto
 import { triedLink } from './links.ts'
 import { enter, requireRoom } from './members.ts'
 import { requireAddress } from './names.ts'
+import { OPERATOR, personNamed, tellOfAdmin } from './owner-notices.ts'
 import type { PeopleParts, PeopleSettings } from './parts.ts'
 import { hashOf, hashOfToken, newToken } from './tokens.ts'
 import { byPerson, type Visitor } from './visitor.ts'
@@ -37,9 +38,6 @@ const invitation = z
   }))
 
 export type Invitation = Readonly<z.output<typeof invitation>>
-
-/** Who invites where no person does. */
-const OPERATOR = { name: 'The operator', email: '' }
 
 export function createInvitations({ pool, ids, sendMail, attempts, settings }: Parts) {
   return {
@@ -150,7 +148,7 @@ export function createInvitations({ pool, ids, sendMail, attempts, settings }: P
     const until = untilRow.parse(rows[0]).expires_at.toISOString()
     await record(query, by, { action: 'invitation.made', of: workspaceId, subject: id, before: null, after: { role } })
     const link = `${settings.siteUrl}/invitations/${secret.reveal()}`
-    const inviter = await inviterOf(query, personId)
+    const inviter = await personNamed(query, personId)
     await sendMail(query, { what: 'invitation', to: email, workspace: name, by: inviter, role, link, until })
     return id
   }
@@ -163,10 +161,11 @@ export function createInvitations({ pool, ids, sendMail, attempts, settings }: P
   }
 
   async function decide(query: Query, { personId, hash, decision, visitor }: Decision) {
-    const workspaceId = await lockWorkspaceOf(query, hash)
-    if (workspaceId === null) return null
+    const workspace = await lockWorkspaceOf(query, hash)
+    if (workspace === null) return null
+    const workspaceId = workspace.id
     const { rows } = await query(
-      `select invitations.id, invitations.email, role, invitations.email = people.email as is_theirs
+      `select invitations.id, invitations.email, role, invited_by, invitations.email = people.email as is_theirs
        from invitations join people on people.id = $2 and people.verified_at is not null
        where hash = $1 and decided_at is null and invitations.expires_at > clock_timestamp() for update of invitations`,
       [hash, personId],
@@ -185,6 +184,9 @@ export function createInvitations({ pool, ids, sendMail, attempts, settings }: P
     if (memberId === null) throw new Fault('already_member')
     const after = { personId, role: open.role }
     await record(query, by, { action: 'member.joined', of: workspaceId, subject: memberId, before: null, after })
+    const notices = { sendMail, siteUrl: settings.siteUrl }
+    const { email, role, invited_by: inviterId } = open
+    await tellOfAdmin(query, notices, { workspace, email, from: null, to: role, personId: inviterId })
     return { workspaceId }
   }
 }
@@ -200,26 +202,22 @@ export type OpenInvitation = Readonly<z.output<typeof openRow>>
 
 const roleRow = z.object({ role: z.enum(ROLES) })
 const untilRow = z.object({ expires_at: z.date() })
-const decidedRow = z.object({ id: z.string(), email: z.string(), role: z.enum(ROLES), is_theirs: z.boolean() })
-const inviterRow = z.object({ name: z.string(), email: z.string() })
-const workspaceRow = z.object({ id: z.string() })
-
-async function inviterOf(
-  query: Query,
-  personId: Id | null,
-): Promise<{ readonly name: string; readonly email: string }> {
-  if (personId === null) return OPERATOR
-  const { rows } = await query('select name, email from people where id = $1', [personId])
-  return inviterRow.parse(rows[0])
-}
+const decidedRow = z.object({
+  id: z.string(),
+  email: z.string(),
+  role: z.enum(ROLES),
+  invited_by: z.string().nullable(),
+  is_theirs: z.boolean(),
+})
+const workspaceRow = z.object({ id: z.string(), name: z.string() })
 
 /** Who takes the inviter's role away waits for us, or we for them: then the invitation is revoked when we come to it. */
-async function lockWorkspaceOf(query: Query, hash: Buffer): Promise<Id | null> {
+async function lockWorkspaceOf(query: Query, hash: Buffer): Promise<z.output<typeof workspaceRow> | null> {
   const { rows } = await query(
-    'select id from workspaces where id = (select workspace_id from invitations where hash = $1) for no key update',
+    'select id, name from workspaces where id = (select workspace_id from invitations where hash = $1) for no key update',
     [hash],
   )
-  return workspaceRow.optional().parse(rows[0])?.id ?? null
+  return workspaceRow.optional().parse(rows[0]) ?? null
 }
 
 async function close(query: Query, id: Id, decision: 'join' | 'decline' | 'revoke'): Promise<void> {

@@ -9,6 +9,7 @@ import { findClosure } from '../closures.ts'
 import { revokeGrantsWithin } from '../grants.ts'
 import { createWorkspaceWithin, type Workspace } from '../workspaces.ts'
 import { readName } from './names.ts'
+import { type Notices, tellOfAdmin } from './owner-notices.ts'
 import { personWith } from './person-with.ts'
 import { byPerson, type Visitor } from './visitor.ts'
 import { type Hand, type Locked, revokeBeyond, withWorkspace } from './workspace-lock.ts'
@@ -112,11 +113,21 @@ export function foundWorkspace(
   })
 }
 
-export function changeRole(pool: Transactions, hand: Hand, workspaceId: Id, memberId: Id, to: Role): Promise<void> {
+type Parts = { readonly pool: Transactions; readonly notices: Notices }
+
+export function changeRole(
+  { pool, notices }: Parts,
+  hand: Hand,
+  workspaceId: Id,
+  memberId: Id,
+  to: Role,
+): Promise<void> {
   return withWorkspace(pool, workspaceId, hand, async (locked) => {
     const found = await findMember(locked, memberId)
     locked.requireChange(found.role, to)
-    if (found.role !== to) await setRole(locked, found, to)
+    if (found.role === to) return
+    await setRole(locked, found, to)
+    await tellOfAdmin(locked.query, notices, { ...changeIn(locked), email: found.email, from: found.role, to })
   })
 }
 
@@ -147,7 +158,7 @@ export function leave(pool: Transactions, hand: Hand & { readonly personId: Id }
 type Transfer = { readonly from: Id; readonly to: Id }
 
 /** An owner makes another member one, and is an admin from then on: both, or neither. */
-export function transfer(pool: Transactions, hand: Hand, workspaceId: Id, { from, to }: Transfer): Promise<void> {
+export function transfer({ pool, notices }: Parts, hand: Hand, workspaceId: Id, { from, to }: Transfer): Promise<void> {
   return withWorkspace(pool, workspaceId, hand, async (locked) => {
     const [giver, taker] = [await findMember(locked, from), await findMember(locked, to)]
     locked.requireChange('owner', 'owner')
@@ -156,6 +167,7 @@ export function transfer(pool: Transactions, hand: Hand, workspaceId: Id, { from
         detail: 'Ownership can be transferred only from an owner to another member who has signed up.',
       })
     const { query, by } = locked
+    await tellOfAdmin(query, notices, { ...changeIn(locked), email: taker.email, from: taker.role, to: 'owner' })
     await query("update members set role = 'owner' where id = $1", [taker.id])
     await query("update members set role = 'admin' where id = $1", [giver.id])
     await revokeBeyond(query, workspaceId, giver.person_id, 'admin')
@@ -181,7 +193,7 @@ type Named = { readonly email: string; readonly role: Role }
 
 /** Enters somebody by address, for an operator: at once where a person has it, and otherwise once somebody has. */
 export function addMember(
-  { pool, ids }: { readonly pool: pg.Pool; readonly ids: Ids },
+  { pool, ids, notices }: Parts & { readonly ids: Ids },
   hand: Hand,
   workspaceId: Id,
   { email, role: given }: Named,
@@ -195,6 +207,7 @@ export function addMember(
     if (id === null) throw new Fault('already_member')
     const after = { personId: person, role: given }
     await record(query, by, { action: 'member.added', of: workspaceId, subject: id, before: null, after })
+    await tellOfAdmin(query, notices, { ...changeIn(locked), email, from: null, to: given })
     return id
   })
 }
@@ -220,12 +233,17 @@ export async function requireRoom(query: Query, workspaceId: Id): Promise<void> 
   if (rows[0]?.is_full !== false) throw new Fault('members_full', { detail: `The limit is ${MEMBERS_OF_WORKSPACE}.` })
 }
 
-const found = z.object({ id: z.string(), person_id: z.string().nullable(), role })
+/** Where something changes, and by whose hand. */
+function changeIn({ workspaceId, name, personId }: Locked) {
+  return { workspace: { id: workspaceId, name }, personId }
+}
+
+const found = z.object({ id: z.string(), person_id: z.string().nullable(), email: z.string(), role })
 type Found = z.output<typeof found>
 
 async function findMember({ query, workspaceId }: Locked, id: Id): Promise<Found> {
   const { rows } = await query(
-    'select id, person_id, role from members where id = $1 and workspace_id = $2 for no key update',
+    'select id, person_id, email, role from members where id = $1 and workspace_id = $2 for no key update',
     [id, workspaceId],
   )
   if (rows[0] === undefined)

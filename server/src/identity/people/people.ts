@@ -21,6 +21,7 @@ export function createPeople({ attempts: given, ...rest }: Parts) {
   const { pool } = rest
   const parts: PeopleParts = { ...rest, attempts: given ?? createAttempts({ pool }) }
   const invitations = createInvitations(parts)
+  const notices = { sendMail: parts.sendMail, siteUrl: parts.settings.siteUrl }
 
   return {
     ...createSignUp(parts),
@@ -40,14 +41,14 @@ export function createPeople({ attempts: given, ...rest }: Parts) {
     createWorkspace: (personId: Id, name: string, visitor: Visitor) =>
       members.foundWorkspace(parts, personId, name, visitor),
     changeRole: (actor: Id, workspaceId: Id, memberId: Id, role: Role, visitor: Visitor) =>
-      members.changeRole(pool, handOf(actor, visitor), workspaceId, memberId, role),
+      members.changeRole({ pool, notices }, handOf(actor, visitor), workspaceId, memberId, role),
     removeMember: (actor: Id, workspaceId: Id, memberId: Id, visitor: Visitor) =>
       members.removeMember(pool, handOf(actor, visitor), workspaceId, memberId),
     leave: (personId: Id, workspaceId: Id, visitor: Visitor) =>
       members.leave(pool, { ...handOf(personId, visitor), personId }, workspaceId),
     async transfer(actor: Id, workspaceId: Id, toMemberId: Id, visitor: Visitor): Promise<void> {
       const from = await members.memberIdOf(pool, workspaceId, actor)
-      await members.transfer(pool, handOf(actor, visitor), workspaceId, { from, to: toMemberId })
+      await members.transfer({ pool, notices }, handOf(actor, visitor), workspaceId, { from, to: toMemberId })
     },
 
     invite: (actor: Id, workspaceId: Id, invited: Invited, visitor: Visitor) =>

@@ -99,7 +99,8 @@ export function sentence({ client, workspace, mode, terms, offer, canMakeKeys = 
   const { amount, asks, requestsPerMinute, scopes, expiresAt } = terms
   const until = html`Until <b>${dayOf(expiresAt)}</b>, <b><bdi>${client}</bdi></b>`
   const money = mode === 'test' ? 'test' : 'live'
-  const keys = html`<p><b>It can create API keys that spend all of <bdi>${workspace}</bdi>’s ${money} balance.</b> Those keys work until they are revoked, also after you end this. You can revoke them together with it under <a href="/grants">what you allow</a>.</p>`
+  const keys = html`<p><b>It can create API keys that spend all of <bdi>${workspace}</bdi>’s ${money} balance.</b> Those keys work until they are revoked, also after you end this. You can revoke them together with it under <a href="/grants">what you allow</a>.</p>
+<p>${mode === 'test' ? 'It can also change keys and budgets of test money, and nothing of live money.' : html`It can also change keys and budgets, rename <bdi>${workspace}</bdi>, ask for higher limits and export all data, as far as your role allows.`} It can’t invite, change or remove members.</p>`
   if (amount === 0n && canMakeKeys)
     return html`<p>${until} may act for <bdi>${workspace}</bdi>, as far as your role allows.</p>
 ${keys}`
