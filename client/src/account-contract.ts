@@ -116,7 +116,7 @@ export interface AccountOperations {
     answer: UpdateMemberAnswer
   }
   /** Remove a member, or leave. */
-  remove_member: { input: { member_id: string; workspace_id: string }; answer: RemoveMemberAnswer }
+  remove_member: { input: { member_id: string; workspace_id: string; keys?: string }; answer: RemoveMemberAnswer }
   /** Quota requests of a workspace, the newest first. */
   list_quota_requests: {
     input: {

@@ -242,12 +242,20 @@ describe('a closure', () => {
     const second = await makeMember(pool, workspaceId, 'owner')
     const hand = { by: ACTOR, personId: team.of('owner').personId }
     await askFor(team)
-    await assert.rejects(removeMember(pool, hand, workspaceId, second.memberId), { code: 'workspace_closing' })
+    await assert.rejects(removeMember({ pool, notices: null }, hand, workspaceId, second.memberId, null), {
+      code: 'workspace_closing',
+    })
     await assert.rejects(changeRole({ pool, notices: null }, hand, workspaceId, second.memberId, 'viewer'), {
       code: 'workspace_closing',
     })
     // An operator may, and who goes by themselves.
-    await removeMember(pool, { by: ACTOR, personId: second.personId }, workspaceId, second.memberId)
+    await removeMember(
+      { pool, notices: null },
+      { by: ACTOR, personId: second.personId },
+      workspaceId,
+      second.memberId,
+      null,
+    )
   })
 
   it('is final once it is done, for operators too', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
-import { call, codeOf } from '../acceptance/installation.ts'
+import { call, codeOf, makeKey } from '../acceptance/installation.ts'
 import { linkAccount } from '../acceptance/links/linking.ts'
 import { startShell } from '../house/command-shell.ts'
 import { linkIn } from '../people/site.ts'
@@ -199,6 +199,71 @@ describe('members of the account API', () => {
     const told = async ({ email }: { email: string }) => (await sandbox.mail(email)).length
     await until(async () => (await told(owner)) === 2 && (await told(other)) === 2, PATIENCE_MS, 'mail of a new owner')
     assert.deepEqual([await told(viewer), await told(developer)], [0, 0])
+  })
+
+  it('are not removed while keys of theirs go on spending and nobody has decided on them', async () => {
+    const team = await makeTeam(pool, ['owner', 'viewer'])
+    const owner = team.of('owner')
+    const path = `/workspaces/${team.workspaceId}`
+    const removals = [
+      ['revoke', 'revoked'],
+      ['keep', 'kept'],
+      [`to:${owner.memberId}`, 'assigned'],
+    ] as const
+    for (const [decision, became] of removals) {
+      const leaving = await join(pool, team.workspaceId, 'developer')
+      const { keyId, secret } = await makeKey(pool, team.workspaceId, { memberId: leaving.memberId })
+      assert.equal((await call(gateway.url, secret, 'tag_detail')).status, 200)
+      const remove = (query: string) =>
+        ask(siteUrl, owner, `${path}/members/${leaving.memberId}${query}`, { method: 'DELETE' })
+      const refused = await remove('')
+      assert.deepEqual([refused.status, refused.json.code, refused.json.key_count], [409, 'member_has_keys', 1])
+      const [told] = Array.isArray(refused.json.keys) ? refused.json.keys : []
+      assert.deepEqual([told.id, told.mode, told.charged_last_week_usd], [keyId, 'test', '0.001450000'])
+      assert.equal((await ask(siteUrl, owner, `${path}/members/${leaving.memberId}`)).status, 200)
+      const asViewer = await ask(siteUrl, team.of('viewer'), `${path}/members/${leaving.memberId}`, {
+        method: 'DELETE',
+      })
+      assert.deepEqual([asViewer.status, asViewer.json.keys], [403, undefined])
+      assert.equal((await remove(`?keys=${decision}`)).status, 200)
+      const key = (await ask(siteUrl, owner, `${path}/keys/${keyId}`)).json
+      assert.equal(key.state, became === 'revoked' ? 'revoked' : 'active')
+      if (became === 'assigned') assert.equal(key.member_id, owner.memberId)
+      const [entry] = listIn(await ask(siteUrl, owner, `${path}/audit?action=member.removed`))
+      const keys = { [became]: [keyId], ...(became === 'assigned' && { to: owner.memberId }) }
+      assert.deepEqual(Object(entry?.before).keys, keys)
+      const letter = async () =>
+        (await sandbox.mail(owner.email)).find(({ text }) => text.includes(leaving.email))?.text ?? ''
+      await until(async () => (await letter()) !== '', PATIENCE_MS, 'mail of who left')
+      assert.match(await letter(), /API keys of theirs that worked: 1/)
+    }
+  })
+
+  it('leave with their keys revoked, where they may not manage the workspace', async () => {
+    const team = await makeTeam(pool, ['owner', 'developer'])
+    const leaving = team.of('developer')
+    const { keyId } = await makeKey(pool, team.workspaceId, { memberId: leaving.memberId })
+    const leave = (query: string) =>
+      ask(siteUrl, leaving, `/workspaces/${team.workspaceId}/members/${leaving.memberId}${query}`, { method: 'DELETE' })
+    assert.equal((await leave('')).json.code, 'member_has_keys')
+    assert.equal((await leave('?keys=keep')).json.code, 'forbidden')
+    assert.equal((await leave(`?keys=to:${team.of('owner').memberId}`)).json.code, 'forbidden')
+    const fields = { workspace: team.workspaceId, form_token: leaving.headers['x-form-token'] ?? '' }
+    const page = (more: object) =>
+      fetch(`${siteUrl}/sessions/leave`, {
+        method: 'POST',
+        redirect: 'manual',
+        headers: { cookie: leaving.headers.cookie ?? '', 'sec-fetch-site': 'same-origin' },
+        body: new URLSearchParams({ ...fields, ...more }),
+      })
+    const asked = await page({})
+    const text = await asked.text()
+    assert.equal(asked.status, 409, text)
+    assert.ok(text.includes('value="revoke"') && !text.includes('value="keep"'))
+    assert.equal((await page({ keys: 'keep' })).status, 403)
+    assert.equal((await page({ keys: 'revoke' })).headers.get('location'), '/sessions?note=left')
+    const key = await ask(siteUrl, team.of('owner'), `/workspaces/${team.workspaceId}/keys/${keyId}`)
+    assert.equal(key.json.state, 'revoked')
   })
 
   it('see and end linked accounts of their keys', async () => {

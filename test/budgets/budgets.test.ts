@@ -90,7 +90,7 @@ describe('a budget', () => {
       ...{ workspaceId: customer.workspaceId, personId, mode: 'test', audiences: [BASE_URL], scopes: ['calls'] },
     })
     const nobodys = await makeKey(pool, customer.workspaceId)
-    await assignKey({ pool, ids }, ACTOR, customer.keyId, memberId)
+    await assignKey({ pool }, ACTOR, customer.keyId, memberId)
     await set(pool, customer, { kind: 'member', subject: personId, amount: TWO })
     await untilKnown(url, customer.secret, 1)
     assert.deepEqual(statuses([await detail(customer.secret), await detail(granted.token)]), [200, 200])
@@ -100,18 +100,18 @@ describe('a budget', () => {
     assert.equal(membersOf(byToken).mandate_url, undefined, 'its person can do nothing about it there')
     assert.equal(membersOf(byToken).left_usd, undefined, 'a token is told of the account what it may read')
     assert.equal((await detail(nobodys.secret)).status, 200)
-    await assert.rejects(assignKey({ pool, ids }, ACTOR, customer.keyId, ids.next()), Fault)
+    await assert.rejects(assignKey({ pool }, ACTOR, customer.keyId, ids.next()), Fault)
   })
 
   it('of a member is that of the person: who leaves and comes back has spent what it has spent', async () => {
     const customer = await makeCustomer(pool)
     const { workspaceId } = customer
     const { memberId, personId, email } = await makeMember(pool, workspaceId, 'developer')
-    await assignKey({ pool, ids }, ACTOR, customer.keyId, memberId)
+    await assignKey({ pool }, ACTOR, customer.keyId, memberId)
     await set(pool, customer, { kind: 'member', subject: personId, amount: PRICE + 1n })
     await untilKnown(url, customer.secret, 1)
     assert.equal((await detail(customer.secret)).status, 200)
-    await removeMember(pool, { by: ACTOR, personId: null }, workspaceId, memberId)
+    await removeMember({ pool, notices: null }, { by: ACTOR, personId: null }, workspaceId, memberId, 'keep')
     assertRefusedBy(await detail(customer.secret), 'member', personId)
     const again = await addMember({ pool, ids, notices: null }, { by: ACTOR, personId: null }, workspaceId, {
       email,
@@ -133,12 +133,12 @@ describe('a budget', () => {
     const member = { email, role: 'developer' } as const
     const hand = { by: ACTOR, personId: null }
     const memberId = await addMember({ pool, ids, notices: null }, hand, workspaceId, member)
-    await assignKey({ pool, ids }, ACTOR, customer.keyId, memberId)
+    await assignKey({ pool }, ACTOR, customer.keyId, memberId)
     const [subject = ''] = memberSubjects(workspaceId, { personId: null, email })
     await set(pool, customer, { kind: 'member', subject, amount: PRICE + 1n })
     await untilKnown(url, customer.secret, 1)
     assert.equal((await detail(customer.secret)).status, 200)
-    await removeMember(pool, hand, workspaceId, memberId)
+    await removeMember({ pool, notices: null }, hand, workspaceId, memberId, 'keep')
     const personId = ids.next()
     await pool.query("insert into people (id, email, name, verified_at) values ($1, $2, 'New', clock_timestamp())", [
       personId,

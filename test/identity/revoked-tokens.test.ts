@@ -97,7 +97,8 @@ describe('a token that a process knows', () => {
     const session = await openSession(database.url)
     for (const revoke of [
       ({ id }: Granted) => revokeGrant({ pool }, ACTOR, id),
-      ({ workspaceId, memberId }: Granted) => removeMember(pool, { by: ACTOR, personId: null }, workspaceId, memberId),
+      ({ workspaceId, memberId }: Granted) =>
+        removeMember({ pool, notices: null }, { by: ACTOR, personId: null }, workspaceId, memberId, null),
     ]) {
       const granted = await known()
       const caller = await who(granted)

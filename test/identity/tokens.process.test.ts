@@ -129,7 +129,7 @@ describe('an access token', () => {
     const { personId, memberId } = await makeMember(pool, workspaceId, 'developer')
     const granted = await makeGranted(pool, { workspaceId, personId })
     await warm(granted.token)
-    await removeMember(pool, { by: ACTOR, personId: null }, workspaceId, memberId)
+    await removeMember({ pool, notices: null }, { by: ACTOR, personId: null }, workspaceId, memberId, null)
     for (const { url } of gateways) assert.equal((await ask(url, granted.token, { hold: 5 })).status, 401)
     await everywhere(granted.token, isUnknown)
   })

@@ -21,6 +21,10 @@ export const LETTERS: { readonly [What in Mail['what']]: Extract<Mail, { what: W
     ...{ what: 'admin_added', ...TO, workspace: 'Harbour Labs', member: 'jo@harbour.example', role: 'admin' },
     ...{ by: 'Mira Halloran', siteUrl: SITE },
   },
+  member_removed: {
+    ...{ what: 'member_removed', ...TO, workspace: 'Harbour Labs', member: 'jo@harbour.example', keys: 2 },
+    ...{ by: 'Mira Halloran', became: 'kept', siteUrl: SITE },
+  },
   grant_reused: {
     ...{ what: 'grant_reused', ...TO, client: 'Tram Planner', workspace: 'Harbour Labs' },
     ...{ ...WHERE, grantsUrl: `${SITE}/grants` },

@@ -190,7 +190,8 @@ function noteOf(route: AccountRoute, asked: JsonAsked, member: Member): Write {
     })
   const { method, path, query, body } = asked
   const mode = modeOf(route, query, member)
-  return { personId: member.personId, key, fingerprint: fingerprintOf({ method, path, mode, body }) }
+  const { mode: _, ...rest } = Object(query)
+  return { personId: member.personId, key, fingerprint: fingerprintOf({ method, path, mode, query: rest, body }) }
 }
 
 /** Strong: two answers have the same one if and only if they say the same of what is there. A secret, which is told once, is no part of that. */

@@ -205,7 +205,7 @@ async function assign(config: Config, key: string, member: string): Promise<void
   const memberId = member === 'none' ? null : idOf(member)
   await withPools(config, async ({ rest: pool }) => {
     await findKey(pool, keyIdOf(key)).catch(unknown(`key ${key}`))
-    await assignKey({ pool, ids }, operator(), keyIdOf(key), memberId).catch(unknown(`member ${member} of its account`))
+    await assignKey({ pool }, operator(), keyIdOf(key), memberId).catch(unknown(`member ${member} of its account`))
     print(memberId === null ? `Key ${key} is nobody's.` : `Key ${key} is assigned to member ${member}.`)
   })
 }

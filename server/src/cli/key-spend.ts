@@ -7,7 +7,7 @@ import { budgetLine } from './budget-text.ts'
 import { plain } from './command.ts'
 import { ownTerms, stateOf } from './key-terms.ts'
 
-const NOTHING: KeySpend = { month: ZERO, total: ZERO }
+const NOTHING: KeySpend = { week: ZERO, month: ZERO, total: ZERO }
 
 /** A line for each key: what it is, what it has spent, what is left of its budget, and what it has of its own. */
 export async function keyLines(pool: pg.Pool, keys: readonly ListedKey[]): Promise<readonly string[]> {

@@ -4,6 +4,7 @@ import type { Config } from '../config.ts'
 import { createAttempts } from '../identity/people/attempts.ts'
 import { createInvitations } from '../identity/people/invitations.ts'
 import { readAddress } from '../identity/people/mailbox.ts'
+import { keysDecisionIn } from '../identity/people/member-keys.ts'
 import { addMember, changeRole, type Member, membersOf, removeMember, transfer } from '../identity/people/members.ts'
 import { factorOff, type ListedPerson, listPeople, type ShownPerson, showPerson } from '../identity/people/operate.ts'
 import type { Notices } from '../identity/people/owner-notices.ts'
@@ -46,7 +47,10 @@ export function addPeopleCommands(program: Command): void {
     )
   writing(members, 'remove <account> <member>')
     .description('remove a member')
-    .action((account: string, member: string) => running((config) => remove(config, account, member)))
+    .option('--keys <decision>', 'what becomes of their API keys: revoke, keep, or to:<member> (required if any work)')
+    .action((account: string, member: string, { keys }: { keys?: string }) =>
+      running((config) => remove(config, account, member, keys)),
+    )
   writing(members, 'transfer <account> <from> <to>')
     .description('transfer ownership of an account to another member; the former owner becomes an admin')
     .action((account: string, from: string, to: string) => running((config) => handOver(config, account, from, to)))
@@ -152,9 +156,13 @@ async function setRole(config: Config, account: string, member: string, text: st
   })
 }
 
-async function remove(config: Config, account: string, member: string): Promise<void> {
+async function remove(config: Config, account: string, member: string, text?: string): Promise<void> {
+  const keys = text === undefined ? null : keysDecisionIn(text)
+  if (keys === null && text !== undefined)
+    throw new Error(`--keys is revoke, keep or to:<member>, and not ${JSON.stringify(text)}`)
   await withPools(config, async ({ rest: pool }) => {
-    await removeMember(pool, hand(), accountIdOf(account), idOf(member)).catch(inWords(account))
+    const parts = { pool, notices: await noticesOf(pool, config) }
+    await removeMember(parts, hand(), accountIdOf(account), idOf(member), keys).catch(inWords(account))
     print(`Member ${member} removed.`)
   })
 }

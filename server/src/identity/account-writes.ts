@@ -27,16 +27,19 @@ export type WriteAnswer = {
 }
 
 /** What a request asks for. What it was when it was sent first is compared by this. */
-export function fingerprintOf({ method, path, mode, body }: Request): Buffer {
-  return hash('sha256', JSON.stringify([method, path, mode, body ?? null]), 'buffer')
+export function fingerprintOf({ method, path, mode, query, body }: Request): Buffer {
+  const asked = Object.keys(query).length === 0 ? [] : [query]
+  return hash('sha256', JSON.stringify([method, path, mode, body ?? null, ...asked]), 'buffer')
 }
 
 type Request = {
   readonly method: string
   /** Without its query. */
   readonly path: string
-  /** Whose money it is about; what a query says besides is only ever for reading. */
+  /** Whose money it is about. */
   readonly mode: Mode
+  /** What the query says besides. */
+  readonly query: Readonly<Record<string, unknown>>
   readonly body: unknown
 }
 

@@ -61,7 +61,7 @@ async function changeAllowance(query: Query, { id, amount: before }: Allowance, 
 }
 
 /** Says whose key it is, or that it is nobody's. The budget of its member bounds what begins once a process knows, within a second. */
-export async function assignKey({ pool }: Parts, by: By, id: Id, memberId: Id | null): Promise<void> {
+export async function assignKey({ pool }: Pick<Parts, 'pool'>, by: By, id: Id, memberId: Id | null): Promise<void> {
   await inTransaction(pool, async (query) => {
     const { workspaceId, memberId: before } = await lockKey(query, id)
     const { personId, email } = await memberWith(query, workspaceId, memberId)

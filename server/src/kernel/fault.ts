@@ -111,6 +111,10 @@ export const FAULTS = {
   ),
   task_not_cancelable: row(409, 'The task cannot be canceled now and continues. Poll it until it ends.'),
   last_owner: row(409, 'A workspace needs at least one owner. Make another member an owner first.'),
+  member_has_keys: row(
+    409,
+    'This member has API keys that work. Say what becomes of them: keys=revoke, keys=keep, or keys=to:<member_id>.',
+  ),
   already_member: row(409, 'This address is already a member of the workspace. Change its role instead.'),
   members_full: row(
     409,
@@ -226,11 +230,14 @@ export const FAULTS = {
 
 export type FaultCode = keyof typeof FAULTS
 
+type Plain = string | number | boolean | null
+type MemberValue = Plain | readonly Readonly<Record<string, Plain>>[]
+
 type Details = {
   /** A public sentence with the particulars of this case, appended to the table's text or in its place. */
   readonly detail?: string
   /** Public members of the error body beyond code and message, such as what was needed and what is left. */
-  readonly members?: Readonly<Record<string, string | number | boolean | null>>
+  readonly members?: Readonly<Record<string, MemberValue>>
   readonly retryAfterSeconds?: number
   /** Headers that the answer carries, such as what is left of a limit. */
   readonly headers?: Readonly<Record<string, string>>

@@ -3,15 +3,16 @@ import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
 import { type Nanos, nanos } from '../kernel/money.ts'
 
-export type KeySpend = { readonly month: Nanos; readonly total: Nanos }
+export type KeySpend = { readonly week: Nanos; readonly month: Nanos; readonly total: Nanos }
 
 const amount = z.bigint().transform((value): Nanos => nanos(value))
-const spends = z.array(z.object({ credential_id: z.string(), month: amount, total: amount }))
+const spends = z.array(z.object({ credential_id: z.string(), week: amount, month: amount, total: amount }))
 
-/** What credentials were charged since the beginning of the month (UTC), and in all that is kept; those that spent nothing are left out. */
+/** What credentials were charged in the last seven days, to the hour, since the beginning of the month (UTC), and in all that is kept; those that spent nothing are left out. */
 export async function spendOfKeys(pool: pg.Pool, ids: readonly Id[]): Promise<ReadonlyMap<Id, KeySpend>> {
   const { rows } = await pool.query(
     `select credential_id, sum(charged)::bigint as total,
+       coalesce(sum(charged) filter (where at > clock_timestamp() - interval '7 days'), 0)::bigint as week,
        coalesce(sum(charged) filter (where at >= period_start('month', clock_timestamp())), 0)::bigint as month
      from (
        select credential_id, hour as at, charged from usage_hours where credential_id = any ($1)

@@ -22,6 +22,8 @@ export function letterOf(mail: Mail): Letter {
       return invitation(mail)
     case 'admin_added':
       return adminAdded(mail)
+    case 'member_removed':
+      return memberRemoved(mail)
     case 'grant_reused':
       return grantReused(mail)
     case 'mandate_used':
@@ -142,6 +144,29 @@ function adminAdded({ workspace, member, role, by, siteUrl }: Of<'admin_added'>)
       paragraph`If you did not expect this, remove them and revoke the keys that they have made.`,
       link('The website', siteUrl),
       small`Owners of ${place} get this whenever somebody becomes an admin or an owner.`,
+    ],
+  }
+}
+
+const KEYS_BECAME = {
+  revoked: 'were revoked. No call begins with them',
+  kept: 'were kept. They go on spending your balance until you revoke them',
+  assigned: 'now belong to another member. They go on spending your balance',
+}
+
+function memberRemoved({ workspace, member, by, keys, became, siteUrl }: Of<'member_removed'>): Letter {
+  const [place, remover] = [nameOf(workspace), nameOf(by)]
+  const title = `A member has left ${place}`
+  return {
+    subject: title,
+    title,
+    blocks: [
+      paragraph`${strong(member)} is no longer a member of ${strong(place)}. It was decided by ${strong(remover)}.`,
+      became === null
+        ? paragraph`They had no API keys that worked.`
+        : paragraph`${strong(`API keys of theirs that worked: ${count(keys)}.`)} These ${KEYS_BECAME[became]}.`,
+      link('The website', siteUrl),
+      small`Owners of ${place} get this whenever a member leaves or is removed.`,
     ],
   }
 }

@@ -44,6 +44,11 @@ export const mail = z.discriminatedUnion('what', [
     ...{ what: z.literal('admin_added'), to, workspace: text, member: text, role: z.enum(ROLES), by: text },
     siteUrl: url,
   }),
+  /** To owners: somebody is no member any more, and what became of the keys of theirs that worked. */
+  z.strictObject({
+    ...{ what: z.literal('member_removed'), to, workspace: text, member: text, by: text, siteUrl: url },
+    ...{ keys: z.int(), became: z.enum(['revoked', 'kept', 'assigned']).nullable() },
+  }),
   /** A client's refresh token came again after it had been used, so that its grant was ended. */
   z.strictObject({
     ...{ what: z.literal('grant_reused'), to, client: text, workspace: text },

@@ -115,7 +115,7 @@ describe('the last owner', () => {
       () => people.changeRole(by, workspaceId, memberId, 'admin', visitor()),
       () => people.removeMember(by, workspaceId, memberId, visitor()),
       () => changeRole({ pool, notices: null }, OPERATOR, workspaceId, memberId, 'viewer'),
-      () => removeMember(pool, OPERATOR, workspaceId, memberId),
+      () => removeMember({ pool, notices: null }, OPERATOR, workspaceId, memberId, null),
     ])
       await assert.rejects(attempt(), { code: 'last_owner' }, 'who has not signed up yet does not count')
     assert.deepEqual(await rolesIn(workspaceId), ['owner', 'owner'])
@@ -299,6 +299,8 @@ describe('a workspace', () => {
     const { id: named } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Named', ownerEmail: email })
     const [member] = await people.membersOf(named)
     assert.deepEqual([member?.personId, member?.name, member?.role], [null, null, 'owner'])
-    await assert.rejects(removeMember(pool, OPERATOR, named, member?.id ?? ''), { code: 'last_owner' })
+    await assert.rejects(removeMember({ pool, notices: null }, OPERATOR, named, member?.id ?? '', null), {
+      code: 'last_owner',
+    })
   })
 })

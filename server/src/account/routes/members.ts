@@ -1,9 +1,13 @@
+import type pg from 'pg'
 import { z } from 'zod'
+import { KEYS_DECISION, keysDecisionIn, keysOfMember, undecidedKeys } from '../../identity/people/member-keys.ts'
 import { changeRole, type Member, membersOf, removeMember, transfer } from '../../identity/people/members.ts'
 import type { Hand } from '../../identity/people/workspace-lock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
-import { ROLES } from '../../kernel/role.ts'
+import { formatUsd, ZERO } from '../../kernel/money.ts'
+import { mayChange, ROLES } from '../../kernel/role.ts'
+import { spendOfKeys } from '../../ledger/key-spend.ts'
 import type { Transactions } from '../../storage/transaction.ts'
 import type { Member as Asker } from '../authenticate.ts'
 import { idForm } from '../forms.ts'
@@ -47,6 +51,17 @@ function handOf({ personId, by }: Asker): Hand {
 /** What changes members in a transaction of ours. */
 function partsOn({ sendMail, siteUrl }: AccountParts, on: Transactions) {
   return { pool: on, notices: { sendMail, siteUrl } }
+}
+
+/** Refuses with the keys of a member that work, and what they were charged in the last week. */
+async function requireNoKeys(pool: pg.Pool, workspaceId: Id, memberId: Id): Promise<void> {
+  const keys = await keysOfMember(pool, workspaceId, memberId)
+  if (keys.length === 0) return
+  const ids = keys.map(({ id }) => id)
+  const spent = await spendOfKeys(pool, ids)
+  throw undecidedKeys(
+    keys.map((one) => ({ ...one, charged_last_week_usd: formatUsd(spent.get(one.id)?.week ?? ZERO) })),
+  )
 }
 
 const invitation = z.strictObject({
@@ -130,13 +145,25 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     whileClosing: true,
     summary: 'Remove a member, or leave',
     description:
-      'Everybody may leave. Others are removed by owners and admins, and owners by owners alone. Grants of the member end with it.',
+      'Everybody may leave. Others are removed by owners and admins, and owners by owners alone. Grants of the member end with it. A member who has keys that work is removed only with a decision on them: without one, the refusal lists the keys with what they were charged in the last week. Who leaves and does not manage the workspace can only have them revoked. Owners are told by mail what became of the keys.',
     tag: 'members',
+    query: z.strictObject({
+      keys: z.string().regex(KEYS_DECISION, 'must be revoke, keep or to:<member_id>').optional().meta({
+        description: 'What becomes of their keys: revoke, keep, or to:<member_id> for another member.',
+      }),
+    }),
     answer: { description: 'The member as it was.', body: member },
-    codes: ['last_owner'],
-    async run(_, { member: asker, place, params, on }) {
+    codes: ['last_owner', 'member_has_keys'],
+    async prepare({ pool }, { place, params, query }) {
+      const going = await memberIn(pool, place.id, params.member_id)
+      // Whoever may not remove them does not learn of their keys.
+      if (place.memberId !== going.id && !mayChange(place.role, going.role, null)) return
+      if (query.keys === undefined) await requireNoKeys(pool, place.id, going.id)
+    },
+    async run(parts, { member: asker, place, params, on, query: { keys } }) {
       const before = await memberIn(on, place.id, params.member_id)
-      await removeMember(on, handOf(asker), place.id, before.id)
+      const decision = keys === undefined ? null : keysDecisionIn(keys)
+      await removeMember(partsOn(parts, on), handOf(asker), place.id, before.id, decision)
       return { body: before }
     },
   }),

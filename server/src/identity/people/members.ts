@@ -8,8 +8,9 @@ import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions 
 import { findClosure } from '../closures.ts'
 import { revokeGrantsWithin } from '../grants.ts'
 import { createWorkspaceWithin, type Workspace } from '../workspaces.ts'
+import { decideKeys, type KeysDecision } from './member-keys.ts'
 import { readName } from './names.ts'
-import { type Notices, tellOfAdmin } from './owner-notices.ts'
+import { type Notices, tellOfAdmin, tellOfRemoval } from './owner-notices.ts'
 import { personWith } from './person-with.ts'
 import { byPerson, type Visitor } from './visitor.ts'
 import { type Hand, type Locked, revokeBeyond, withWorkspace } from './workspace-lock.ts'
@@ -131,7 +132,14 @@ export function changeRole(
   })
 }
 
-export function removeMember(pool: Transactions, hand: Hand, workspaceId: Id, memberId: Id): Promise<void> {
+/** Who has keys that work goes only with a decision on them; null where there is none. */
+export function removeMember(
+  { pool, notices }: Parts,
+  hand: Hand,
+  workspaceId: Id,
+  memberId: Id,
+  keys: KeysDecision | null,
+): Promise<void> {
   return withWorkspace(pool, workspaceId, hand, async (locked) => {
     const found = await findMember(locked, memberId)
     // Anybody may go.
@@ -139,19 +147,24 @@ export function removeMember(pool: Transactions, hand: Hand, workspaceId: Id, me
       locked.requireChange(found.role, null)
       if (found.role === 'owner') await requireOwnersStay(locked)
     }
-    await remove(locked, found, 'member.removed')
+    await remove(locked, notices, found, { action: 'member.removed', keys })
   })
 }
 
 /** A person goes by themselves. */
-export function leave(pool: Transactions, hand: Hand & { readonly personId: Id }, workspaceId: Id): Promise<void> {
+export function leave(
+  { pool, notices }: Parts,
+  hand: Hand & { readonly personId: Id },
+  workspaceId: Id,
+  keys: KeysDecision | null,
+): Promise<void> {
   return withWorkspace(pool, workspaceId, hand, async (locked) => {
     const { rows } = await locked.query('select id from members where workspace_id = $1 and person_id = $2', [
       workspaceId,
       hand.personId,
     ])
     const { id } = z.object({ id: z.string() }).parse(rows[0])
-    await remove(locked, await findMember(locked, id), 'member.left')
+    await remove(locked, notices, await findMember(locked, id), { action: 'member.left', keys })
   })
 }
 
@@ -273,15 +286,22 @@ async function setRole(locked: Locked, { id, person_id: personId, role: from }: 
   await record(query, by, { action: 'member.role_changed', of: workspaceId, subject: id, ...change })
 }
 
-async function remove(locked: Locked, { id, person_id: personId, role: from }: Found, action: `member.${string}`) {
+type Removal = { readonly action: `member.${string}`; readonly keys: KeysDecision | null }
+
+async function remove(locked: Locked, notices: Notices, { id, email, ...found }: Found, removal: Removal) {
   const { query, by, workspaceId } = locked
+  const { person_id: personId, role: from } = found
   if (from === 'owner') await requireAnotherOwner(locked, { id, personId })
+  const going = { memberId: id, role: from, isOwn: personId !== null && personId === locked.personId }
+  const { became, keys, to } = await decideKeys(locked, going, removal.keys)
   await query('delete from members where id = $1', [id])
   await revokeBeyond(query, workspaceId, personId, null)
   // What clients do for somebody ends with their membership.
   const grants = personId === null ? [] : await revokeGrantsWithin(query, { personId, workspaceId })
-  const before = { personId, role: from, ...factsOf(grants) }
-  await record(query, by, { action, of: workspaceId, subject: id, before, after: null })
+  const ofKeys = became === null ? {} : { keys: { [became]: keys, ...(to !== undefined && { to }) } }
+  const before = { personId, role: from, ...factsOf(grants), ...ofKeys }
+  await record(query, by, { action: removal.action, of: workspaceId, subject: id, before, after: null })
+  await tellOfRemoval(query, notices, { ...changeIn(locked), email, keys: keys.length, became })
 }
 
 /** Grants that ended with it, for the audit log. */

@@ -38,11 +38,27 @@ export async function tellOfAdmin(query: Query, notices: Notices, raised: Raised
   await tellOwners(query, notices, { workspaceId: workspace.id, except: email, letter })
 }
 
-type Letter<One = Mail> = One extends Mail ? Omit<One, 'to' | 'siteUrl'> : never
+type Removed = Pick<Raised, 'workspace' | 'email' | 'personId'> & {
+  /** How many of theirs worked, and what became of them. */
+  readonly keys: number
+  readonly became: 'revoked' | 'kept' | 'assigned' | null
+}
+
+/** Tells the owners who are left of somebody who is no member any more. */
+export async function tellOfRemoval(query: Query, notices: Notices, removed: Removed): Promise<void> {
+  const { workspace, email, personId, keys, became } = removed
+  if (notices === null) return
+  const by = (await personNamed(query, personId)).name
+  const letter = { what: 'member_removed', workspace: workspace.name, member: email, by, keys, became } as const
+  await tellOwners(query, notices, { workspaceId: workspace.id, except: email, letter })
+}
+
+type OwnerLetter = 'admin_added' | 'member_removed'
+type Unaddressed<Letter> = Letter extends Mail ? Omit<Letter, 'to' | 'siteUrl'> : never
 type Told = {
   readonly workspaceId: Id
   readonly except: string
-  readonly letter: Letter<Extract<Mail, { what: 'admin_added' }>>
+  readonly letter: Unaddressed<Extract<Mail, { what: OwnerLetter }>>
 }
 
 const emailRow = z.object({ email: z.string() })

@@ -4,6 +4,7 @@ import type { Transactions } from '../../storage/transaction.ts'
 import { type Attempts, createAttempts } from './attempts.ts'
 import { forgetUnconfirmed } from './forget.ts'
 import { createInvitations, type Invited } from './invitations.ts'
+import { type KeysDecision, keysOfMember } from './member-keys.ts'
 import * as members from './members.ts'
 import type { PeopleParts } from './parts.ts'
 import { createResets } from './resets.ts'
@@ -42,10 +43,11 @@ export function createPeople({ attempts: given, ...rest }: Parts) {
       members.foundWorkspace(parts, personId, name, visitor),
     changeRole: (actor: Id, workspaceId: Id, memberId: Id, role: Role, visitor: Visitor) =>
       members.changeRole({ pool, notices }, handOf(actor, visitor), workspaceId, memberId, role),
-    removeMember: (actor: Id, workspaceId: Id, memberId: Id, visitor: Visitor) =>
-      members.removeMember(pool, handOf(actor, visitor), workspaceId, memberId),
-    leave: (personId: Id, workspaceId: Id, visitor: Visitor) =>
-      members.leave(pool, { ...handOf(personId, visitor), personId }, workspaceId),
+    removeMember: (actor: Id, workspaceId: Id, memberId: Id, visitor: Visitor, keys: KeysDecision | null = null) =>
+      members.removeMember({ pool, notices }, handOf(actor, visitor), workspaceId, memberId, keys),
+    leave: (personId: Id, workspaceId: Id, visitor: Visitor, keys: KeysDecision | null = null) =>
+      members.leave({ pool, notices }, { ...handOf(personId, visitor), personId }, workspaceId, keys),
+    keysOfMember: (workspaceId: Id, memberId: Id) => keysOfMember(pool, workspaceId, memberId),
     async transfer(actor: Id, workspaceId: Id, toMemberId: Id, visitor: Visitor): Promise<void> {
       const from = await members.memberIdOf(pool, workspaceId, actor)
       await members.transfer({ pool, notices }, handOf(actor, visitor), workspaceId, { from, to: toMemberId })

@@ -1,10 +1,13 @@
 import type { PageRoute } from '../../http/page-routes.ts'
 import { type Page, seeOther } from '../../http/pages/page.ts'
+import { keysDecisionIn } from '../../identity/people/member-keys.ts'
 import { Fault } from '../../kernel/fault.ts'
-import { isId } from '../../kernel/ids.ts'
+import { type Id, isId } from '../../kernel/ids.ts'
+import { may } from '../../kernel/role.ts'
 import { anything, newPassword, password, readForm } from '../forms.ts'
 import { ACCOUNT_NOTES, type AccountNote, accountPage } from '../pages/account.ts'
 import type { Filled, Trouble } from '../pages/form.ts'
+import { leavePage } from '../pages/leave.ts'
 import { changePasswordPage } from '../pages/password.ts'
 import type { RouteParts } from '../parts.ts'
 import { orLater } from '../refusals.ts'
@@ -26,12 +29,13 @@ export function accountRoutes({ people, pages, visits, cookies }: RouteParts): r
   }
 
   async function leave(visit: SignedIn): Promise<Page> {
-    const read = readForm(visit.form, { workspace: anything })
-    const id = read.isGood ? read.fields.workspace : ''
+    const read = readForm(visit.form, { workspace: anything, keys: anything })
+    const { workspace: id = '', keys = '' } = read.isGood ? read.fields : {}
     if (!isId(id)) throw new Fault('invalid_request')
     try {
-      await people.leave(visit.session.personId, id, visit.visitor)
+      await people.leave(visit.session.personId, id, visit.visitor, keysDecisionIn(keys))
     } catch (error) {
+      if (error instanceof Fault && error.code === 'member_has_keys') return askOfKeys(visit, id)
       if (!(error instanceof Fault) || error.code !== 'last_owner') throw error
       return show(visit, {
         status: error.status,
@@ -39,6 +43,13 @@ export function accountRoutes({ people, pages, visits, cookies }: RouteParts): r
       })
     }
     return seeOther('/sessions?note=left')
+  }
+
+  async function askOfKeys({ session: { personId }, formToken }: SignedIn, workspaceId: Id): Promise<Page> {
+    const workspace = (await people.workspacesOf(personId)).find(({ id }) => id === workspaceId)
+    if (workspace === undefined) throw new Fault('resource_not_found')
+    const keys = await people.keysOfMember(workspaceId, workspace.memberId)
+    return leavePage(pages, { formToken, workspace, keys, mayKeep: may(workspace.role, 'workspace.manage') })
   }
 
   return [
