@@ -236,6 +236,30 @@ describe('the consent page', () => {
     assert.equal(await grants(), before + 1)
   })
 
+  it('is not shown to whoever has its cookies planted by another host, and gives the code to no browser but the one that decided', async () => {
+    const attacker = createVisitor(site)
+    const path = await toConsent(attacker, { clientId, pkce })
+    const uid = path.slice(path.lastIndexOf('/') + 1)
+    const victim = await signIn(site, email)
+    for (const name of ['fb_consent', 'fb_resume']) victim.cookies.set(name, uid)
+    const planted = await victim.get(path)
+    assert.equal(planted.status, 400, planted.text)
+    const before = await grants()
+    // Even with the cookie by which it was begun, which no other host can plant.
+    victim.cookies.set('fb_asked', attacker.cookies.get('fb_asked') ?? assert.fail('no cookie'))
+    const { text } = await victim.get(path)
+    const choice = { ...filledIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
+    const { location } = await victim.post(path, choice)
+    assert.equal(await grants(), before + 1)
+    const other = await signIn(site, await signUp(site))
+    for (const [name, value] of attacker.cookies) other.cookies.set(name, value)
+    for (const one of [attacker, other]) {
+      const stolen = await one.get(location)
+      assert.deepEqual([stolen.status, stolen.location], [400, ''], stolen.text)
+    }
+    assert.match((await victim.get(location)).location, /code=/)
+  })
+
   it('gives one code, however often the browser goes on at once', async () => {
     const path = await toConsent(person, { clientId, pkce })
     const { text } = await person.get(path)

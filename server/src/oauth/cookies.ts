@@ -3,11 +3,11 @@ import type { Secret } from '../kernel/secret.ts'
 /**
  * What a browser keeps for us: `session` says who it is, `visit` binds forms to a browser that is nobody yet, `remembered` stands for a
  * second factor, `mail` is the address that was just written to, so that a page can name it. `issuer` is what a sign-in elsewhere was begun
- * with, and `way` where it shall lead.
+ * with, and `way` where it shall lead. `asked` binds what a client asks for to the browser that it sent here.
  */
 const NAMES = {
   ...{ session: 'fb_session', visit: 'fb_visit', remembered: 'fb_remembered', mail: 'fb_mail' },
-  ...{ issuer: 'fb_issuer', way: 'fb_way' },
+  ...{ issuer: 'fb_issuer', way: 'fb_way', asked: 'fb_asked' },
 } as const
 export type CookieName = keyof typeof NAMES
 

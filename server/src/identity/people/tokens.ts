@@ -20,3 +20,8 @@ export function hashOfToken(text: string): Buffer | null {
 export function hashOf(text: string): Buffer {
   return hash('sha256', text, 'buffer')
 }
+
+/** By which a token is known again, as text. */
+export function markOf(token: string): string {
+  return hashOf(token).toString('base64url')
+}

@@ -2,7 +2,7 @@ import { type Adapter, type AdapterFactory, type AdapterPayload, errors, Provide
 import { hashOf } from '../../identity/people/tokens.ts'
 import type { Clients } from './clients.ts'
 import type { GrantBook } from './grant-book.ts'
-import { networkOfRequest } from './request-notes.ts'
+import { browserOfRequest, networkOfRequest } from './request-notes.ts'
 import { type Crowd, type Grace, ONCE, type Payload, type States } from './states.ts'
 
 /**
@@ -60,7 +60,7 @@ function stateAdapter({ states, grants, issuer }: AdapterFactoryParts, model: st
     async upsert(id, payload, seconds) {
       const { grantId, userCode } = payload
       const network = OF_STRANGERS.has(model) ? networkOfRequest(Provider.ctx?.req) : undefined
-      const named = { ...withoutSecrets(payload), ...nameFor(model) }
+      const named = { ...withoutSecrets(payload), ...nameFor(model), ...browserFor(model) }
       const kept = { payload: named, seconds: seconds ?? 0, grantId, userCode, network }
       await states.keep(model, id, kept)
       if (network !== undefined) await states.forgetCrowd(model, network, CROWD)
@@ -97,6 +97,11 @@ function stateAdapter({ states, grants, issuer }: AdapterFactoryParts, model: st
     },
     revokeByGrantId: (grantId) => grants.end(grantId),
   }
+}
+
+/** Only the browser that a client sent here can answer it, and go on with the answer. */
+function browserFor(model: string): Payload {
+  return model === 'Interaction' ? { begunBy: browserOfRequest(Provider.ctx?.req) } : {}
 }
 
 /**

@@ -1,9 +1,12 @@
 import type { RawAsked, RawRoute, Respond } from '../../http/raw-routes.ts'
+import { createCookies } from '../cookies.ts'
 import { ClientRefusal, readClientMetadata } from './client-metadata.ts'
 import { PATHS } from './configuration.ts'
+import { browserIn, requireDecider } from './deciding-browser.ts'
 import { giveOneBack, type OauthDeed, takeOne } from './limits.ts'
 import { readable } from './parameters.ts'
 import { requestFor } from './request-for.ts'
+import { rememberBrowser } from './request-notes.ts'
 import type { AuthorizationServer } from './server.ts'
 
 const FORM = /^application\/x-www-form-urlencoded\b/i
@@ -12,7 +15,8 @@ type Prepare = (asked: RawAsked) => { readonly url: string; readonly body: Buffe
 
 /** What clients and their browsers reach of the library: each under its limit, and with what they sent in the form that it expects. */
 export function doorRoutes(server: AuthorizationServer): readonly RawRoute[] {
-  const { resources, siteUrl, attempts } = server
+  const { resources, siteUrl, attempts, states } = server
+  const cookies = createCookies({ isSecure: siteUrl.startsWith('https:') })
 
   function pass(deed: OauthDeed | null, prepare: Prepare): RawRoute['answer'] {
     return async (asked) => {
@@ -21,7 +25,13 @@ export function doorRoutes(server: AuthorizationServer): readonly RawRoute[] {
         const prepared = prepare(asked)
         const provider = await server.provider()
         return async (response) => {
-          await provider.callback()(requestFor(asked, siteUrl, prepared), response)
+          const request = requestFor(asked, siteUrl, prepared)
+          if (asked.url.startsWith(PATHS.authorization)) {
+            const { mark, cookie } = browserIn(cookies, asked.headers.cookie)
+            rememberBrowser(request, mark)
+            if (cookie !== null) response.setHeader('set-cookie', cookie)
+          }
+          await provider.callback()(request, response)
           if (deed === 'token' && response.statusCode < 400) await giveOneBack(attempts, deed, asked.visitor)
         }
       } catch (error) {
@@ -29,6 +39,15 @@ export function doorRoutes(server: AuthorizationServer): readonly RawRoute[] {
         throw error
       }
     }
+  }
+
+  const resume: RawRoute['answer'] = async (asked) => {
+    const [path = ''] = asked.url.split('?', 1)
+    await requireDecider(
+      { states, cookies },
+      { uid: path.slice(path.lastIndexOf('/') + 1), cookie: asked.headers.cookie },
+    )
+    return pass(null, asIs)(asked)
   }
 
   const asIs: Prepare = ({ url, body }) => ({ url, body })
@@ -57,7 +76,7 @@ export function doorRoutes(server: AuthorizationServer): readonly RawRoute[] {
     ...wellKnown('/.well-known/openid-configuration'),
     { method: 'GET', path: PATHS.jwks, answer: pass(null, metadata(PATHS.jwks)) },
     { method: 'GET', path: PATHS.authorization, isPage: true, answer: pass('authorize', withQuery) },
-    { method: 'GET', path: `${PATHS.authorization}/:uid`, isPage: true, answer: pass(null, asIs) },
+    { method: 'GET', path: `${PATHS.authorization}/:uid`, isPage: true, answer: resume },
     { method: 'POST', path: PATHS.token, answer: pass('token', withForm(false)) },
     { method: 'POST', path: PATHS.device_authorization, answer: pass('device', withForm(true)) },
     { method: 'POST', path: PATHS.revocation, answer: pass('revoke', withForm(false)) },

@@ -4,6 +4,7 @@ import { type Visitor, visitorOf } from '../../identity/people/visitor.ts'
 
 /** What belongs to a request that is handed to the library, which knows nothing of it. */
 const visitors = new WeakMap<IncomingMessage, Visitor>()
+const browsers = new WeakMap<IncomingMessage, string>()
 const shards = new WeakMap<IncomingMessage, number>()
 
 export function rememberVisitor(request: IncomingMessage, visitor: Visitor): void {
@@ -16,6 +17,15 @@ export function visitorOfRequest(request: IncomingMessage | undefined): Visitor 
 
 export function networkOfRequest(request: IncomingMessage | undefined): Buffer {
   return networkKey(visitorOfRequest(request))
+}
+
+/** From which browser it is, as a hash of what that has of us. */
+export function rememberBrowser(request: IncomingMessage, mark: string): void {
+  browsers.set(request, mark)
+}
+
+export function browserOfRequest(request: IncomingMessage | undefined): string | undefined {
+  return request === undefined ? undefined : browsers.get(request)
 }
 
 /** In which cell the grant of this request is. */

@@ -22,6 +22,12 @@ export type State = {
 
 export type Payload = Readonly<Record<string, unknown>>
 
+type Answered = {
+  readonly result: Payload
+  /** A hash of the session. */
+  readonly decidedBy: string
+}
+
 type Kept = {
   readonly payload: Payload
   readonly seconds: number
@@ -126,13 +132,13 @@ export function createStates({ pool }: { readonly pool: pg.Pool }) {
       await pool.query('delete from oauth_states where grant_id = $1', [grantId])
     },
 
-    /** Writes down what a person has answered to what waits for it, once. False where it was answered before. */
-    async answer(uid: string, result: Payload, query: Query = ask): Promise<boolean> {
+    /** Writes down what a person has answered to what waits for it, and in which session, once. False where it was answered before. */
+    async answer(uid: string, { result, decidedBy }: Answered, query: Query = ask): Promise<boolean> {
       const { rowCount } = await query(
-        `update oauth_states set payload = payload || jsonb_build_object('result', $2::jsonb),
+        `update oauth_states set payload = payload || jsonb_build_object('result', $2::jsonb, 'decidedBy', $3::text),
            consumed_at = clock_timestamp(), taken = taken + 1
          where kind = 'Interaction' and hash = $1 and expires_at > clock_timestamp() and consumed_at is null`,
-        [hashOf(uid), JSON.stringify(result)],
+        [hashOf(uid), JSON.stringify(result), decidedBy],
       )
       return rowCount === 1
     },

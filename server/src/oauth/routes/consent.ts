@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Form } from '../../http/body.ts'
 import type { PageRoute } from '../../http/page-routes.ts'
 import { type Page, seeOther } from '../../http/pages/page.ts'
+import { markOf } from '../../identity/people/tokens.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id, Ids } from '../../kernel/ids.ts'
 import type { Seal } from '../../kernel/seal.ts'
@@ -15,13 +16,14 @@ import { askedNoMorePage, consentPage } from '../pages/consent.ts'
 import type { Filled } from '../pages/form.ts'
 import type { RouteParts } from '../parts.ts'
 import { CONSENT_PATH, COOKIES, PATHS } from '../provider/configuration.ts'
+import { isBegunBy } from '../provider/deciding-browser.ts'
 import { documentHostOf } from '../provider/documents.ts'
 import { destinationOf } from '../provider/redirects.ts'
 import type { AuthorizationServer } from '../provider/server.ts'
 import { authTimeOf, mustSignInAgain, signInAgain } from '../sign-in-again.ts'
 import type { SignedIn } from '../visits.ts'
 
-export type ConsentParts = Pick<RouteParts, 'people' | 'pages' | 'visits'> & {
+export type ConsentParts = Pick<RouteParts, 'people' | 'pages' | 'visits' | 'cookies'> & {
   readonly server: AuthorizationServer
   readonly pool: pg.Pool
   readonly ids: Ids
@@ -35,14 +37,14 @@ const UID = /^[A-Za-z0-9_-]{20,64}$/
 
 /** Where a person decides what a client asks for. Only the browser that the client sent here can. */
 export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
-  const { pages, visits, server } = parts
+  const { pages, visits, cookies, server } = parts
   const { states } = server
 
   /** What is asked for, if it is this browser's to answer; null otherwise. A page where the person has to sign in once more first. */
   async function askedOf({ params: { uid = '' }, cookie, session, path }: SignedIn): Promise<Asking | Page | null> {
     if (!UID.test(uid) || cookieIn(cookie, COOKIES.interaction) !== uid) return null
     const state = await states.find('Interaction', uid)
-    if (state === null || state.consumedAt !== null) return null
+    if (state === null || state.consumedAt !== null || !isBegunBy(cookies, cookie, state.payload)) return null
     const params = new Map(Object.entries(Object(state.payload.params)))
     if (mustSignInAgain({ params, askedAt: state.createdAt }, session)) return signInAgain(path)
     return describeAsking(server, {
@@ -61,16 +63,19 @@ export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
   function decide(visit: SignedIn, asking: Asking): Promise<Page> {
     const { uid = '' } = visit.params
     const back = seeOther(`${PATHS.authorization}/${uid}`)
+    const decidedBy = markOf(visit.sessionToken)
     return settle(parts, visit, {
       ...{ asking, form: visit.form },
       show: (status, filled) => show(visit, asking, status, filled),
       over: () => askedNoMorePage(pages),
-      denied: async () =>
-        (await states.answer(uid, { error: 'access_denied', error_description: 'not allowed' })) ? back : null,
+      async denied() {
+        const result = { error: 'access_denied', error_description: 'not allowed' }
+        return (await states.answer(uid, { result, decidedBy })) ? back : null
+      },
       allowed: () => back,
       answer(query, grantId, accountId) {
         const login = { accountId, ts: authTimeOf(visit.session) }
-        return states.answer(uid, { login, consent: { grantId } }, query)
+        return states.answer(uid, { result: { login, consent: { grantId } }, decidedBy }, query)
       },
     })
   }
