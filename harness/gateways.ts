@@ -53,6 +53,8 @@ export function gatewayEnvironment(databaseUrl: string): Readonly<Record<string,
     FAREBOX_LISTEN_SITE: '127.0.0.1:0',
     FAREBOX_LISTEN_AGENT: '127.0.0.1:0',
     FAREBOX_LISTEN_ADMIN: '127.0.0.1:0',
+    // Its https addresses are names alone: nothing stands in front of it.
+    FAREBOX_HTTP_TRUSTED_PROXIES: 'none',
     ...NO_LOSS_CEILINGS,
   }
 }

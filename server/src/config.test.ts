@@ -188,7 +188,7 @@ describe('configuration', () => {
     const yaml = file(
       `people:\n  issuer:\n    url: https://login.example/realms/a\n    client_id: farebox\n    client_secret_file: ${secret}\n    name: Example\n`,
     )
-    const env = { FAREBOX_DATABASE_URL: URL, FAREBOX_CONFIG: yaml, FAREBOX_HTTP_SITE_URL: 'https://farebox.example' }
+    const env = { FAREBOX_DATABASE_URL: URL, FAREBOX_CONFIG: yaml, FAREBOX_HTTP_SITE_URL: 'http://localhost:8702' }
     const { issuer } = loadConfig({ ...env, FAREBOX_PEOPLE_ISSUER_NAME: 'Example Login' }).people
     assert.deepEqual(
       [issuer?.url, issuer?.client_id, issuer?.client_secret.reveal(), issuer?.name],
@@ -202,11 +202,22 @@ describe('configuration', () => {
     ])
   })
 
+  it('takes an https URL with the proxies in front, or with the word that there are none', () => {
+    const proxiesOf = (text: string) =>
+      loadConfig({
+        FAREBOX_DATABASE_URL: URL,
+        FAREBOX_HTTP_PUBLIC_URL: 'https://farebox.example',
+        FAREBOX_HTTP_TRUSTED_PROXIES: text,
+      }).http.trusted_proxies
+    assert.deepEqual([proxiesOf('none'), proxiesOf('10.0.0.0/8, 192.0.2.1')], [[], ['10.0.0.0/8', '192.0.2.1']])
+  })
+
   it('says what people cannot have accounts without', () => {
     const all = {
       FAREBOX_MAIL_URL: 'smtp://127.0.0.1:2525',
       FAREBOX_MAIL_FROM: 'a@b.example',
       FAREBOX_HTTP_SITE_URL: 'https://farebox.example',
+      FAREBOX_HTTP_TRUSTED_PROXIES: 'none',
       FAREBOX_SECRETS_MASTER_KEY: Buffer.alloc(32, 'canary').toString('base64'),
     }
     const missing = (env: Readonly<Record<string, string>>) =>
@@ -414,6 +425,7 @@ describe('configuration', () => {
       {
         FAREBOX_DATABASE_URL: URL,
         FAREBOX_HTTP_SITE_URL: 'https://farebox.example',
+        FAREBOX_HTTP_TRUSTED_PROXIES: 'none',
         ...ISSUER,
         FAREBOX_PEOPLE_ISSUER_URL: 'http://login.example',
       },
@@ -438,6 +450,19 @@ describe('configuration', () => {
     'a network that is none': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_TRUSTED_PROXIES: '10.0.0.0/33' },
       /must be an address or a network/,
+    ],
+    ...Object.fromEntries(
+      ['PUBLIC_URL', 'SITE_URL', 'MCP_URL'].map((name) => [
+        `an https URL without a word about proxies: ${name}`,
+        [
+          { FAREBOX_DATABASE_URL: URL, [`FAREBOX_HTTP_${name}`]: 'https://farebox.example' },
+          /http\.trusted_proxies .*is missing: an https URL means a proxy in front/,
+        ],
+      ]),
+    ),
+    'none and other proxies': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_TRUSTED_PROXIES: 'none,10.0.0.0/8' },
+      /none stands alone/,
     ],
     'headers that may take longer than their request': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_HEADERS_TIMEOUT_MS: '50000', FAREBOX_HTTP_REQUEST_TIMEOUT_MS: '40000' },

@@ -64,6 +64,12 @@ function* contradictions(config: z.infer<typeof settings>): Generator<[path: str
       'is longer than http.request_timeout_ms, and headers are part of the request: lower it, or raise http.request_timeout_ms',
     ]
   }
+  const isBehindTls = [http.public_url, http.site_url, http.mcp_url].some((url) => url?.startsWith('https:'))
+  if (isBehindTls && http.trusted_proxies === undefined)
+    yield [
+      ['http', 'trusted_proxies'],
+      'is missing: an https URL means a proxy in front, and behind one that is not listed everybody has the same address. List its networks, or say none',
+    ]
   if (http.cors_origins.includes('*') && http.cors_origins.length > 1) {
     yield [['http', 'cors_origins'], 'names * and others: * means every origin, so leave out one or the other']
   }

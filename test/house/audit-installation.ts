@@ -32,6 +32,7 @@ export async function startAuditInstallation() {
     FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal(),
     // Where the links of invitations lead.
     FAREBOX_HTTP_SITE_URL: 'https://site.example.com',
+    FAREBOX_HTTP_TRUSTED_PROXIES: 'none',
   }
   const rotatedEnv = {
     ...env,

@@ -12,7 +12,11 @@ import { ACTOR, ids } from './customers.ts'
 /** The base_url of tests: tokens are issued for it, and processes told that it is theirs take them. */
 export const AUDIENCE = 'https://api.example.com'
 export const MCP_AUDIENCE = 'https://mcp.example.com/mcp'
-export const FACES_ENV = { FAREBOX_HTTP_PUBLIC_URL: AUDIENCE, FAREBOX_HTTP_MCP_URL: MCP_AUDIENCE }
+export const FACES_ENV = {
+  FAREBOX_HTTP_PUBLIC_URL: AUDIENCE,
+  FAREBOX_HTTP_MCP_URL: MCP_AUDIENCE,
+  FAREBOX_HTTP_TRUSTED_PROXIES: 'none',
+}
 export const PLENTY = { period: 'month', amount: nanos(1_000_000_000_000n) } as const
 
 let people = 0

@@ -26,6 +26,7 @@ import { protectedResourceFamily } from '../http/routes/protected-resource.ts'
 import { siteFamily } from '../http/routes/site.ts'
 import { createShedding } from '../http/wire/shedding.ts'
 import { createMemoryBudget } from '../kernel/memory-budget.ts'
+import type { Log } from '../telemetry/log.ts'
 
 export type ListeningRole = Exclude<Config['roles'][number], 'worker'>
 
@@ -140,8 +141,8 @@ function labelOf({ names, site }: Pick<Config, 'names' | 'site'>): Label {
 /** What all of them may take of the process, and of a caller. */
 function bounds({
   config: { http, memory },
-  edge: { clock, metrics },
-}: Parts): Pick<EdgeParts, 'memory' | 'limits' | 'trustedProxies'> {
+  edge: { clock, metrics, log },
+}: Parts): Pick<EdgeParts, 'memory' | 'limits' | 'trustedProxies' | 'onUnlistedProxy'> {
   const budget = createMemoryBudget({ totalBytes: memory.budget_bytes, clock })
   metrics.watchMemory(budget)
   return {
@@ -154,6 +155,17 @@ function bounds({
       requestTimeoutMs: http.request_timeout_ms,
       connections: http.connections,
     },
-    trustedProxies: http.trusted_proxies,
+    trustedProxies: http.trusted_proxies ?? [],
+    onUnlistedProxy: warnOnce(log),
+  }
+}
+
+/** Once in a process: anybody may send the header, and a proxy that is not listed sends it with every request. */
+function warnOnce(log: Pick<Log, 'warn'>): (peer: string) => void {
+  let isWarned = false
+  return (address) => {
+    if (isWarned) return
+    isWarned = true
+    log.warn('X-Forwarded-For came from a peer that is not in http.trusted_proxies, and is not believed', { address })
   }
 }

@@ -126,6 +126,15 @@ export const hostName = shaped(/^[a-z0-9._-]{1,253}$/, 'names in lower case, suc
 const NETWORK = 'an address or a network, such as 10.0.0.0/8'
 export const network = kind(z.string().refine(isNetwork, must(NETWORK)), { type: 'network', bounds: NETWORK })
 
+const PROXY = `${NETWORK}; or none, alone`
+/** Empty where somebody says that there are none. */
+export const proxies = kind(
+  list(z.string().refine((text) => text === 'none' || isNetwork(text), must(PROXY)))
+    .refine((all) => !all.includes('none') || all.length === 1, { error: 'names none and others: none stands alone' })
+    .transform((all) => all.filter((one) => one !== 'none')),
+  { type: 'list of networks', bounds: `at most ${LIST_MOST}; each: ${PROXY}` },
+)
+
 const ORIGIN = 'an origin, such as https://app.example.com, or *'
 export const origin = kind(
   z.string().refine((text) => text === '*' || isOrigin(text), must(ORIGIN)),

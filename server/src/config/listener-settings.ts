@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { leastBudgetFor } from '../kernel/memory-budget.ts'
 import { BODY_MOST_BYTES, MIB, MODEL_BODY_MOST_BYTES } from './bytes.ts'
 import { section, setting } from './described.ts'
-import { address, hostName, integer, list, network, origin, publicOrigin, publicUrl } from './kinds.ts'
+import { address, hostName, integer, list, origin, proxies, publicOrigin, publicUrl } from './kinds.ts'
 
 const listener = (at: string, whose: string, advice: string) =>
   setting(address.prefault(at), `Address that the listener for ${whose} binds to.`, advice)
@@ -98,9 +98,9 @@ const names = {
     'List your own web apps. `*` allows every origin, and stands alone.',
   ),
   trusted_proxies: setting(
-    list(network).prefault([]),
-    "Load balancers whose `X-Forwarded-For` is believed. Without them, a caller's address is the other end of the connection.",
-    'List every proxy in front: rate limits and keys with addresses need the real one ([keys.md](keys.md#addresses)).',
+    proxies.optional(),
+    "Load balancers whose `X-Forwarded-For` is believed. Without them, a caller's address is the other end of the connection. Required as soon as `http.public_url`, `http.site_url` or `http.mcp_url` begins with https, because something in front ends TLS.",
+    'List every proxy in front: behind one that is not listed, everybody has the same address, and one attacker locks all out of sign-in. Say `none` if callers connect directly. Keys with addresses need the real one too ([keys.md](keys.md#addresses)).',
   ),
   public_url: setting(
     publicOrigin('https://api.example.com').optional(),

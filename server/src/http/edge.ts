@@ -60,6 +60,8 @@ export type EdgeParts = {
   readonly corsOrigins?: readonly string[]
   /** Networks whose X-Forwarded-For is believed; none by default. */
   readonly trustedProxies?: readonly string[]
+  /** Is told of a peer that says for whom it asks, and is not believed. */
+  readonly onUnlistedProxy?: (peer: string) => void
   /** Response headers of ours that pages of those origins may read. */
   readonly exposedHeaders?: readonly string[]
 }
@@ -99,7 +101,7 @@ export function createEdge(parts: EdgeParts): Edge {
   const { clock, ids, policy = CALLERS } = parts
   const render = parts.faultPage === undefined ? renderFault : withPages(parts.faultPage)
   const limits = { ...DEFAULT_LIMITS, ...parts.limits }
-  const addresses = createAddresses(parts.trustedProxies ?? [])
+  const addresses = createAddresses(parts.trustedProxies ?? [], parts.onUnlistedProxy)
   const connections = createConnections({ clock, addresses, limits })
   const traffic = createTraffic(parts)
   const { server, turns, onClientError } = createListener({

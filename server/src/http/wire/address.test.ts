@@ -11,6 +11,16 @@ describe("a caller's address", () => {
     assert.equal(isTrusted('127.0.0.1'), false)
   })
 
+  it('tells of a peer that is not listed and says for whom it asks, and of no other', () => {
+    const told: string[] = []
+    const { callerAddress } = createAddresses(['10.0.0.0/8'], (peer) => told.push(peer))
+    callerAddress('10.0.0.1', '1.1.1.1')
+    callerAddress('8.8.8.8', undefined)
+    assert.deepEqual(told, [])
+    callerAddress('8.8.8.8', '1.1.1.1')
+    assert.deepEqual(told, ['8.8.8.8'])
+  })
+
   for (const [what, peer, header, expected] of [
     ['no header', '10.0.0.1', undefined, '10.0.0.1'],
     ['an untrusted peer that brings a header', '8.8.8.8', '1.1.1.1', '8.8.8.8'],

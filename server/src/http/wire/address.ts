@@ -9,13 +9,20 @@ export type Addresses = {
 
 const HOPS_LIMIT = 16
 
-export function createAddresses(trustedProxies: readonly string[]): Addresses {
+export function createAddresses(
+  trustedProxies: readonly string[],
+  onUnlisted: (peer: string) => void = () => {},
+): Addresses {
   const trusted = readNetworks(trustedProxies)
   const isTrusted = (address: string) =>
     trustedProxies.length > 0 && trusted.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 
   function callerAddress(peer: string, forwardedFor: string | undefined): string {
-    if (forwardedFor === undefined || !isTrusted(peer)) return peer
+    if (forwardedFor === undefined) return peer
+    if (!isTrusted(peer)) {
+      onUnlisted(peer)
+      return peer
+    }
     let known = peer
     // Each proxy appends whom it saw, so the list is read from its end, as long as trusted ones have written it.
     const hops = forwardedFor.split(',').slice(-HOPS_LIMIT)
