@@ -1,12 +1,15 @@
 const NAME_LIMIT = 80
 
+/** Letters, digits, spaces and the punctuation of names. What else there is can be a full stop to a reader of mail (`evil。example`). */
+const UNUSUAL = /[^\p{L}\p{M}\p{N}\p{Zs}\ufffd!-~’‘“”–—…·]/gu
+
 /**
  * A name that somebody chose for themselves, as it may stand in a letter of ours and in its subject: on one line, not too long, nothing
  * that a reader of mail makes a link of, because whoever invites strangers could tell them anything by it, and nothing that it decodes
  * (`=?utf-8?q?=0A?=`).
  */
 export function nameOf(given: string): string {
-  const line = oneLine(given)
+  const line = oneLine(oneLine(given).replace(UNUSUAL, ' '))
     .replace(/:\/\//g, ' ')
     .replace(/=(?=\?)/g, '= ')
     .replace(/(?<=\S)[.@/](?=\S)/gu, (mark) => `${mark} `)
