@@ -22,6 +22,29 @@ const credentialOf = (id: string) => makeSecret(id, 'test', 0).reveal()
 const tags = (secret: unknown) => call(gateway.url, String(secret), 'tag_detail')
 
 describe('keys of the account API', () => {
+  it('keep the tags and scopes that an admin fixed: without workspace.manage, a key is only narrowed', async () => {
+    const team = await makeTeam(pool, ['owner', 'developer'])
+    const developer = team.of('developer')
+    const fixed = { scopes: ['rerank', 'tag_detail'], tags: ['team=search'] }
+    const keys = `/workspaces/${team.workspaceId}/keys`
+    const made = await ask(siteUrl, team.of('owner'), `${keys}?mode=test`, {
+      method: 'POST',
+      body: { name: 'fixed', member_id: developer.memberId, ...fixed },
+    })
+    assert.equal(made.status, 201, made.text)
+    const change = (body: object) =>
+      ask(siteUrl, developer, `${keys}/${made.json.id}`, { method: 'PATCH', body, headers: { 'if-match': '*' } })
+    for (const wider of [
+      ...[{ tags: null }, { tags: [] }, { tags: ['team=ads'] }],
+      ...[{ scopes: null }, { scopes: ['rerank', 'social'] }],
+    ]) {
+      const told = await change(wider)
+      assert.deepEqual([told.status, told.json.code], [403, 'forbidden'], JSON.stringify(wider))
+    }
+    const narrower = await change({ scopes: ['rerank'], tags: ['team=search', 'stage=beta'] })
+    assert.deepEqual([narrower.status, narrower.json.scopes], [200, ['rerank']], narrower.text)
+  })
+
   it('have all that a key can have, from the start', async () => {
     const wanted = {
       name: 'search',

@@ -180,6 +180,20 @@ function requireOwnKey({ role, memberId }: Place, of: Id | null): void {
   })
 }
 
+/** What an owner or admin has fixed for a key stays so: who does not manage the workspace adds tags, and takes scopes away. */
+function requireNarrower({ role }: Place, { terms: { scopes, tags } }: ListedKey, change: TermsChange): void {
+  if (may(role, 'workspace.manage')) return
+  const keepsTags = change.tags === undefined || isWithin(tags?.map(tagText) ?? [], change.tags?.map(tagText) ?? [])
+  const keepsScopes =
+    change.scopes === undefined || scopes === null || (change.scopes !== null && isWithin(change.scopes, scopes))
+  if (keepsTags && keepsScopes) return
+  throw new Fault('forbidden', {
+    detail: `Your role is ${role}, which can add tags to a key and take scopes away, and not the other way round. Ask an owner or admin.`,
+  })
+}
+
+const isWithin = (some: readonly string[], all: readonly string[]) => some.every((one) => all.includes(one))
+
 const ONE = '/workspaces/{workspace_id}/keys/{key_id}'
 
 export const KEY_ROUTES: readonly AccountRoute[] = [
@@ -275,6 +289,8 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
       requireMatch(toldKey(found, time.nowMs()))
       if (found.revokedAt !== null)
         throw new Fault('resource_not_found', { detail: 'The key is revoked. Make another one.' })
+      const change = changeIn(body)
+      requireNarrower(place, found, change)
       const parts = { pool: on, ids }
       const { expires_at: expiresAt, budget, member_id: memberId } = body
       if (expiresAt !== undefined) await setKeyExpiry(parts, member.by, id, expiresAt)
@@ -283,7 +299,6 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
         requireOwnKey(place, memberId)
         await assignKey(parts, member.by, id, memberId)
       }
-      const change = changeIn(body)
       if (Object.keys(change).length > 0) await changeKey(parts, member.by, id, change)
       const after = await findKeyIn(on, { workspaceId: place.id, id })
       if (after.mode !== mode) throw new Error('a key has changed its mode')
