@@ -141,6 +141,11 @@ async function runBatch(
   stream.on('test:summary', ({ file, duration_ms }) => {
     if (file !== undefined && file !== SHARED_PROCESS) onDuration?.(file, duration_ms)
   })
+  // The report goes by the order of files; whoever waits is told at once what has failed.
+  stream.on('test:complete', (event) => {
+    if (quiet || event.details.passed !== false || !failedItself(event)) return
+    process.stderr.write(`✖ ${path.relative(ROOT, event.file ?? '')}: ${event.name}\n`)
+  })
   const report = quiet ? stream : stream.compose(spec)
   for await (const text of report) if (!quiet) process.stdout.write(String(text))
   return results

@@ -155,7 +155,7 @@ const ledger = ({ row: { outcome, amount, overrun, executed, failed } }: Judged)
 const RULES: Readonly<Record<Rule, (judged: Judged) => void>> = {
   'not reached'(judged) {
     assertUnreachable(judged)
-    const nothing = { outcome: 'voided', amount: 0n, overrun: 0n, executed: false, failed: false }
+    const nothing = { outcome: 'voided', amount: 0n, overrun: 0n, executed: true, failed: true }
     assert.deepEqual(ledger(judged), nothing)
     attempts.set(judged.told.id, 'not_sent')
   },

@@ -162,7 +162,7 @@ describe('GET /v1/usage', () => {
     const { secret } = await somebody()
     assert.equal((await ask(url, secret, '/v1/usage/1?start_time=1')).status, 404)
     const told = await ask(url, secret, '/v1/usage?start_time=1', { body: {} })
-    assert.deepEqual([told.status, told.headers.get('allow')], [405, 'GET'])
+    assert.deepEqual([told.status, told.headers.get('allow')], [405, 'GET, HEAD'])
   })
 
   it('is 429 with Retry-After beyond the requests of a minute, wrong ones counted', async () => {

@@ -168,7 +168,9 @@ describe('processes of the release before', {
     const first = seedAsBefore(folder, database.url, masterKey.reveal(), sandbox.url)
     await chargeInBulk(database.url, first)
     const env = { FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal(), FAREBOX_LOG_LEVEL: 'error' }
-    const olds = await startGateways(2, { databaseUrl: database.url, env: { ...env, ...unknownBefore() }, program })
+    // They did not know the word `none` for proxies.
+    const old = { ...env, ...unknownBefore(), FAREBOX_HTTP_TRUSTED_PROXIES: undefined }
+    const olds = await startGateways(2, { databaseUrl: database.url, env: old, program })
     const load = startLoad(first, [...olds.map(({ url }) => url)])
     await load.some(CALLS_EACH)
     const startedAtMs = performance.now()

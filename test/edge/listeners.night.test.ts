@@ -105,7 +105,7 @@ const ROWS: readonly Row[] = [
   {
     title: 'a wrong method at the root',
     line: 'DELETE /',
-    answers: { gateway: '401 data', site: '405 page', agent: '404 problem', admin: '404 problem' },
+    answers: { gateway: '401 data', site: '405 page', agent: '405 problem', admin: '404 problem' },
   },
   {
     title: 'a wrong method at the metrics',
@@ -213,7 +213,7 @@ const ROWS: readonly Row[] = [
     title: 'another host',
     line: 'GET /',
     headers: ['Host: evil.example'],
-    answers: { gateway: '401 data', site: '421 page', agent: '421 problem', admin: '421 problem' },
+    answers: { gateway: '200 data', site: '421 page', agent: '421 problem', admin: '421 problem' },
   },
   {
     title: 'an address in place of the host',

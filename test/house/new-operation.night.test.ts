@@ -77,7 +77,7 @@ describe('npm run new -- operation', () => {
   it('needs no other test to be told of them', () => {
     const { code, output } = runInCopy(
       copy,
-      ...['--test', '--test-reporter=tap', 'harness/attempts.test.ts', 'sandbox/src/upstreams.test.ts'],
+      ...['--test', '--test-reporter=tap', 'harness/attempts.process.test.ts', 'sandbox/src/upstreams.test.ts'],
       ...['test/mcp/search.test.ts', 'test/lists.test.ts'],
     )
     assert.equal(code, 0, output)

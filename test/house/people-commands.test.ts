@@ -11,7 +11,7 @@ const world = connectPeople(url, { masterKey })
 const { people, join, letters, tokenFor, signedIn } = world
 after(() => world.close())
 const env = { ...process.env, FAREBOX_DATABASE_URL: url, FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal() }
-const { farebox, said } = startShell({ ...env, FAREBOX_HTTP_SITE_URL: SITE })
+const { farebox, said } = startShell({ ...env, FAREBOX_HTTP_SITE_URL: SITE, FAREBOX_HTTP_TRUSTED_PROXIES: 'none' })
 const withoutSite = startShell(env)
 
 describe('farebox people', () => {

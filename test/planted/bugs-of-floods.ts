@@ -14,7 +14,7 @@ export const bugsOfFloods: readonly PlantedBug[] = [
         replace: 'runs',
       },
     ],
-    caughtBy: [{ file: 'test/identity/keys.test.ts', title: 'keeps its place until its window is over' }],
+    caughtBy: [{ file: 'test/identity/keys.process.test.ts', title: 'keeps its place until its window is over' }],
   },
   {
     id: 'links-behind-notices',

@@ -19,7 +19,7 @@ export const bugsOfProcesses: readonly PlantedBug[] = [
     ],
     caughtBy: [
       {
-        file: 'test/acceptance/models/on-disconnect.test.ts',
+        file: 'test/acceptance/models/on-disconnect.process.test.ts',
         title: 'before its answer begins, and the caller pays the input that was sent',
       },
     ],

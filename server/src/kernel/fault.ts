@@ -113,7 +113,7 @@ export const FAULTS = {
   last_owner: row(409, 'A workspace needs at least one owner. Make another member an owner first.'),
   member_has_keys: row(
     409,
-    'This member has API keys that work. Say what becomes of them: keys=revoke, keys=keep, or keys=to:<member_id>.',
+    'This member has API keys that work. Send keys=revoke, keys=keep or keys=to:<member_id> to say what becomes of them.',
   ),
   already_member: row(409, 'This address is already a member of the workspace. Change its role instead.'),
   members_full: row(

@@ -274,15 +274,28 @@ describe('a reader of streams', () => {
     assert.equal(reader.state(), 'open')
   })
 
-  it('passes an error on, but not past what is held back, and never forgets it', () => {
+  it('holds an error back with all that follows, also what is like a frame before it, and never forgets it', () => {
     const passing = createPlainReader()
-    assert.equal(text(passing.push(Buffer.from(say({ isError: true })))), say({ isError: true }))
+    const plain = say({ text: 'a' })
+    assert.equal(text(passing.push(Buffer.from(plain + plain))), plain + plain)
+    assert.equal(text(passing.push(Buffer.from(say({ isError: true }) + plain))), '')
+    assert.equal(text(passing.push(Buffer.from(plain))), '')
     assert.equal(passing.state(), 'failed')
     passing.push(Buffer.from(say({ isStop: true }) + say({ isEnd: true })))
     assert.equal(passing.state(), 'failed')
+    assert.match(String(passing.endInError({ cost: '1', requestId: 'r' })), /isError/)
     const holding = createPlainReader()
     assert.equal(text(holding.push(Buffer.from(say({ isStop: true }) + say({ isError: true })))), '')
     assert.equal(holding.state(), 'failed')
+  })
+
+  it('keeps no more of errors than of what it holds back', () => {
+    const reader = createPlainReader()
+    const error = Buffer.from(say({ isError: true, text: 'x'.repeat(100_000) }))
+    assert.throws(() => {
+      for (let sent = 0; sent <= MOST_HELD_BYTES; sent += error.length) reader.push(error)
+    }, RangeError)
+    assert.equal(reader.state(), 'failed')
   })
 
   it('neither reads nor keeps what comes after the end, however much it is', () => {

@@ -93,6 +93,7 @@ export function createWithholdingReader(parts: Parts): StreamReader {
   let isFailed = false
   /** Frames in which the upstream tells of its failure. Nothing passes from the first one on. */
   const errors: Frame[] = []
+  let errorBytes = 0
   let isReleased = false
   /** Whether more was generated after the last report of the output, so that it does not say all of it. */
   let report: 'none' | 'current' | 'passed' = 'none'
@@ -129,7 +130,7 @@ export function createWithholdingReader(parts: Parts): StreamReader {
     passedFrames += 1
     if (reading.isError) {
       isFailed = true
-      if (isMembers(json) && passedText === undefined) errors.push(frame)
+      if (isMembers(json) && passedText === undefined) holdError(frame)
     }
     if (reading.isStop) isStopped = true
     if (reading.isEnd) isEnded = true
@@ -191,7 +192,7 @@ export function createWithholdingReader(parts: Parts): StreamReader {
   /** Takes the frames at the start of a piece that are like one before; gives where the others start. Most are, in most streams. */
   function takeAlike(piece: Buffer, passed: Outgoing): number {
     let start = 0
-    if (likeness === undefined || passedText !== undefined || !frames.isBetween()) return start
+    if (likeness === undefined || passedText !== undefined || errors.length > 0 || !frames.isBetween()) return start
     while (start < piece.length) {
       if (!likeness.isAt(piece, start)) break
       const { textStart, textEnd, end, passedRest } = likeness
@@ -216,6 +217,13 @@ export function createWithholdingReader(parts: Parts): StreamReader {
     }
     held.add(bytes)
     heldBytes += bytes.length
+  }
+
+  function holdError(frame: Frame): void {
+    errorBytes += frame.bytes.length
+    if (errorBytes > MOST_HELD_BYTES)
+      throw new RangeError(`The stream has errors of more than ${MOST_HELD_BYTES} bytes.`)
+    errors.push(frame)
   }
 
   /** A stream beyond its bounds has failed, and what its last piece had before that is neither passed on nor delivered. */
@@ -327,7 +335,8 @@ export function createWithholdingReader(parts: Parts): StreamReader {
 
     textBytes: () => text.seenBytes,
 
-    keptBytes: () => text.bytes + heldBytes + frames.keptBytes() + waitingBytes() + (ending.keptBytes?.() ?? 0),
+    keptBytes: () =>
+      text.bytes + heldBytes + errorBytes + frames.keptBytes() + waitingBytes() + (ending.keptBytes?.() ?? 0),
 
     endInError(end) {
       const [first, ...others] = errors

@@ -87,7 +87,7 @@ const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'a tool: its call, its result, and the answer',
-    question: askFor('How will the weather be?', { tool: LOOKUP }),
+    question: askFor('How will the weather be?', { model: 'sandbox/text', tool: LOOKUP }),
     next({ calls, finish, text }, question) {
       const [call] = calls
       assert.ok(call !== undefined && calls.length === 1)

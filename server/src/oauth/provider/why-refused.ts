@@ -21,7 +21,7 @@ type Answered = { body: unknown }
 type Refused = Error & { readonly error?: string; readonly error_detail?: string }
 
 /** Tells a client what was wrong with what it sent to the token endpoint. */
-export function tellWhyRefused(ctx: Answered, { error, error_detail: detail = '' }: Refused): void {
-  const words = WORDS[detail]
+export function tellWhyRefused(ctx: Answered, { error, error_detail: reason = '' }: Refused): void {
+  const words = WORDS[reason]
   if (error === 'invalid_grant' && words !== undefined) ctx.body = { error, error_description: words }
 }
