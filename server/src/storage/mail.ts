@@ -94,8 +94,8 @@ type Parts = { readonly ids: Ids; readonly seal: Seal | null }
 
 /** Somebody waits for their link. */
 const AWAITED: readonly Mail['what'][] = ['verify', 'reset', 'invitation']
-/** Of those that have not been sent yet the newest says all. */
-const REPLACED: readonly Mail['what'][] = ['factor_changed', 'registered']
+/** Of those that have not been sent yet the newest says all. None that a sign-up sends: it does the same work whoever has the address. */
+const REPLACED: readonly Mail['what'][] = ['factor_changed']
 
 export function createSendMail(parts: Parts): SendMail {
   return async (query, letter) => {
