@@ -75,8 +75,10 @@ export function nothingLost(evidence: Evidence): string[] {
     const { n, what, outcome, told } = operation
     const { id = '', costNanos, code, firstId = '' } = told
     const row = charges.get(id)
+    // Agents are told that a call cost nothing which was refused before it began; of that the ledger has nothing.
+    const isKnown = row !== undefined || (outcome === 'fail' && costNanos === 0n)
     if (costNanos !== undefined)
-      return row !== undefined && chargeOf(id) === costNanos
+      return isKnown && chargeOf(id) === costNanos
         ? undefined
         : `operation ${n} was told that ${id} cost ${costNanos}, and the ledger has ${row === undefined ? 'nothing' : chargeOf(id)}`
     // Of a task nobody knows it yet.
