@@ -96,6 +96,34 @@ export function startChild(command: string, args: readonly string[], options: Op
   }
 }
 
+/** That only a hang meets: many start at once where tests run beside each other. */
+const READY_DEADLINE_MS = 120_000
+
+/** Starts a program that says in a line when it is ready; what `announced` reads in that line, and undefined in all others. */
+export async function startAnnounced<T>(
+  name: string,
+  args: readonly string[],
+  { announced, onLine, ...options }: Options & { readonly announced: (line: string) => T | undefined },
+): Promise<{ readonly child: Child; readonly announcement: T }> {
+  const ready = Promise.withResolvers<T>()
+  const child = startChild(process.execPath, args, {
+    ...options,
+    onLine(line) {
+      const announcement = announced(line)
+      if (announcement === undefined) onLine?.(line)
+      else ready.resolve(announcement)
+    },
+  })
+  const failure = child.exited.then(() => undefined)
+  const late = new Promise<undefined>((resolve) => {
+    setTimeout(() => resolve(undefined), READY_DEADLINE_MS).unref()
+  })
+  const announcement = await Promise.race([ready.promise, failure, late])
+  if (announcement !== undefined) return { child, announcement }
+  await child.kill()
+  throw new Error(`the ${name} did not become ready:\n${child.output()}`)
+}
+
 /** The last part of what was written. */
 export function keptOutput(): { readonly add: (text: string) => void; readonly text: () => string } {
   let kept = ''

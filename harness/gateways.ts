@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import type { Addresses } from './app-here.ts'
-import { type Child, startChild } from './child.ts'
+import { type Child, startAnnounced } from './child.ts'
 import { isShared, needsProcess } from './lane.ts'
 import { ROOT } from './root.ts'
 
@@ -26,8 +26,6 @@ type Options = {
   readonly onLine?: (line: string) => void
 }
 
-/** That only a hang meets: many start at once where tests run beside each other. */
-const READY_DEADLINE_MS = 120_000
 const BUILT = 'server/dist/main.js'
 /** It starts in a fraction of the time. A copy of the project, made to plant something in, has only sources. */
 const isBuilt = process.env.HARNESS_BUILT === 'true' && existsSync(path.join(ROOT, BUILT))
@@ -80,25 +78,10 @@ async function startHere({ databaseUrl, env = {}, built, program, onLine }: Opti
 
 async function startProcess({ databaseUrl, env = {}, built = isBuilt, onLine, ...other }: Options): Promise<Started> {
   const program = path.join(ROOT, other.program ?? (built ? BUILT : SOURCE))
-  let announce: (addresses: Addresses) => void = () => {}
-  const ready = new Promise<Addresses>((resolve) => {
-    announce = resolve
-  })
-  const child = startChild(process.execPath, [program, 'serve'], {
+  const { child, announcement } = await startAnnounced<Addresses>('gateway', [program, 'serve'], {
     env: { ...process.env, ...gatewayEnvironment(databaseUrl), ...env },
-    onLine(line) {
-      if (line.startsWith('{"ready":true')) announce(JSON.parse(line))
-      else onLine?.(line)
-    },
+    announced: (line) => (line.startsWith('{"ready":true') ? JSON.parse(line) : undefined),
+    ...(onLine && { onLine }),
   })
-  const failure = child.exited.then(() => undefined)
-  const late = new Promise<undefined>((resolve) => {
-    setTimeout(() => resolve(undefined), READY_DEADLINE_MS).unref()
-  })
-  const addresses = await Promise.race([ready, failure, late])
-  if (addresses === undefined) {
-    await child.kill()
-    throw new Error(`the gateway did not become ready:\n${child.output()}`)
-  }
-  return { child, addresses }
+  return { child, addresses: announcement }
 }

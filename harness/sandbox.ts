@@ -6,7 +6,7 @@ import type { JournalEntry, JournalPage } from '../sandbox/src/journal.ts'
 import type { ReceivedMail } from '../sandbox/src/mail/received-mail.ts'
 import type { UpstreamName } from '../sandbox/src/upstream.ts'
 import { createAttemptsTally } from './attempts.ts'
-import { type Child, startChild } from './child.ts'
+import { type Child, startAnnounced } from './child.ts'
 import { childHere } from './child-here.ts'
 import { isShared } from './lane.ts'
 import { ROOT } from './root.ts'
@@ -50,9 +50,6 @@ type Options = {
   readonly replay?: readonly string[]
 }
 
-/** That only a hang meets: many start at once where tests run beside each other. */
-const READY_DEADLINE_MS = 120_000
-
 /** One that nobody judges: for whoever calls it by hand, or judges what it was asked by itself. */
 export async function startBareSandbox(options: Options = {}): Promise<SandboxProcess> {
   const { child, url, smtpUrl } = await (isShared ? startHere(options) : startProcess(options))
@@ -94,24 +91,16 @@ async function startHere({ seed = 1, port = 0, smtpPort, videoTasks, replay = []
 
 async function startProcess({ seed = 1, port = 0, smtpPort, videoTasks, replay = [] }: Options): Promise<Started> {
   const program = path.join(ROOT, 'sandbox/src/main.ts')
-  const ready = Promise.withResolvers<{ readonly url: string; readonly smtp_url?: string }>()
   const known = videoTasks === undefined ? [] : ['--video-tasks', videoTasks]
   const recorded = replay.flatMap((folder) => ['--replay', folder])
   const mailed = smtpPort === undefined ? [] : ['--smtp-port', String(smtpPort)]
   const args = [program, '--port', String(port), '--seed', String(seed), ...mailed, ...known, ...recorded]
-  const child = startChild(process.execPath, args, {
-    onLine: (line) => line.startsWith('{"url"') && ready.resolve(JSON.parse(line)),
-  })
-  const failure = child.exited.then(() => undefined)
-  const late = new Promise<undefined>((resolve) => {
-    setTimeout(() => resolve(undefined), READY_DEADLINE_MS).unref()
-  })
-  const addresses = await Promise.race([ready.promise, failure, late])
-  if (addresses === undefined) {
-    await child.kill()
-    throw new Error(`the sandbox did not become ready:\n${child.output()}`)
-  }
-  return { child, url: addresses.url, smtpUrl: addresses.smtp_url }
+  const { child, announcement } = await startAnnounced<{ readonly url: string; readonly smtp_url?: string }>(
+    'sandbox',
+    args,
+    { announced: (line) => (line.startsWith('{"url"') ? JSON.parse(line) : undefined) },
+  )
+  return { child, url: announcement.url, smtpUrl: announcement.smtp_url }
 }
 
 /** Asks for something to go wrong, and says what is wrong with that, if anything is. */
