@@ -52,9 +52,10 @@ export async function decideKeys(
   decision: KeysDecision | null,
 ): Promise<DecidedKeys> {
   const on = new OpenTransaction(query)
-  const keys = (await keysOfMember(on, workspaceId, memberId)).map(({ id }) => id)
+  const working = await keysOfMember(on, workspaceId, memberId)
+  const keys = working.map(({ id }) => id)
   if (keys.length === 0) return { became: null, keys }
-  if (decision === null) throw undecidedKeys(await keysOfMember(on, workspaceId, memberId))
+  if (decision === null) throw undecidedKeys(working)
   // Their secrets are known to who goes, so that nobody who is bound by a budget keeps what works.
   if (isOwn && decision !== 'revoke' && !may(role, 'workspace.manage'))
     throw new Fault('forbidden', {
