@@ -58,6 +58,7 @@ cpSync(at('server/src/storage/migrations'), at('server/dist/migrations'), { recu
 // A start that ends for want of a database compiles what every start compiles, and leaves it beside the bundle.
 spawnSync(process.execPath, [at('server/dist/main.js'), 'serve'], {
   env: { FAREBOX_DATABASE_URL: 'postgres://127.0.0.1:1/none', FAREBOX_LOG_LEVEL: 'silent' },
+  timeout: 60_000,
 })
 await bundle({ main: at('sandbox/src/main.ts') }, at('sandbox/dist'))
 await buildClient()
