@@ -70,7 +70,7 @@ export type Attempt = {
   readonly endedMs: number
 }
 
-/** Why a call went to the route that it went to: its conversation's own, the next because that failed or had too much of it, or there was no other. */
+/** Why a call went to the route that it went to: its conversation's own, a later one because that failed or had too much of it, or there was no other. */
 export const ROUTE_REASONS = ['sticky', 'failover', 'spill', 'only'] as const
 export type RouteReason = (typeof ROUTE_REASONS)[number]
 
@@ -88,7 +88,12 @@ type SentBy = {
 export type Sent = SentBy &
   (
     | { readonly outcome: 'answered'; readonly reply: Incoming }
-    | { readonly outcome: 'streaming'; readonly stream: OpenStream }
+    | {
+        readonly outcome: 'streaming'
+        readonly stream: OpenStream
+        /** Is told where the upstream breaks the answer off. */
+        readonly brokeOff?: () => void
+      }
     | {
         readonly outcome: 'not_sent' | 'unknown'
         readonly failure: unknown

@@ -48,6 +48,7 @@ function startStream(
   const createGrowth = createGrowths({ clock, extend: () => Promise.resolve({ outcome: 'unanswered' }) })
   const seen = {
     ended: [] as string[],
+    brokenOff: 0,
     got: '',
     isGood: undefined as boolean | undefined,
     counted: '',
@@ -108,6 +109,9 @@ function startStream(
       stopsOnAbort,
     },
     kind: 'native',
+    brokeOff: () => {
+      seen.brokenOff += 1
+    },
     held: () => held,
     growth: growsUnanswered
       ? createGrowth(growthPlan, { id: 'call', accountId: 'account', windows: [], ceilings: [] })
@@ -257,6 +261,23 @@ describe('a stream that is passed on', () => {
     assert.doesNotMatch(failing.seen.got, /upstream_transport/)
   })
 
+  it('is told of as broken off where its upstream was to blame, and not where anybody else was', async () => {
+    const brokenOff = async (act: (stream: ReturnType<typeof openai>) => void, options: Options = {}, passMs = 0) => {
+      const stream = openai(options)
+      stream.say(saying('hello'))
+      act(stream)
+      await stream.pass(passMs)
+      assert.equal(stream.seen.ended.length, 1)
+      return stream.seen.brokenOff
+    }
+    assert.equal(await brokenOff(({ breakOff }) => breakOff()), 1)
+    assert.equal(await brokenOff(({ end }) => end()), 1)
+    assert.equal(await brokenOff(({ say }) => say(frame({ error: { message: 'no more' } }))), 1)
+    assert.equal(await brokenOff(({ say }) => say(STOP + USAGE + DONE)), 0)
+    assert.equal(await brokenOff(({ leave }) => leave(), { stopsOnAbort: true }), 0)
+    assert.equal(await brokenOff(({ say }) => say(saying('a'.repeat(2_000))), { growsUnanswered: true }, 5_000), 0)
+  })
+
   it('does not say that nothing was charged where the ledger falls silent and what was received is charged', async () => {
     const { seen, say, pass } = openai({ growsUnanswered: true })
     say(saying('a'.repeat(900)))
@@ -389,6 +410,7 @@ describe('a stream beyond its output limit', () => {
     for (let at = 0; at < 200; at += 1) say(saying(WORDS))
     await counted(pass, seen)
     assert.deepEqual([seen.ended, seen.isGood, seen.givenUp, seen.isOwed], [['over_limit'], false, 1, true])
+    assert.equal(seen.brokenOff, 0)
     assert.match(seen.got, /output_limit_passed.*The limit is 10 tokens/)
     assert.equal(seen.counted, WORDS.repeat(200))
   })

@@ -52,6 +52,7 @@ export type Relay = (relayed: Relayed) => StreamedAnswer
 type Relayed = {
   readonly stream: OpenStream
   readonly kind: UpstreamKind
+  readonly brokeOff?: (() => void) | undefined
   /** What is held for it when it has ended. */
   readonly held: () => Held
   /** Of a stream whose hold grows with it. */
@@ -110,6 +111,8 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     const isOwed = isComplete || isAbandoned || isCut || isSpent
     // And who left has not seen it fail.
     const failed = !isComplete && !isAbandoned && !isSpent
+    // What is a fault was broken off by us.
+    if (failed && !(failure instanceof Fault)) relayed.brokeOff?.()
     const outcome = await outcomeOf(relayed, delivered, { isOwed, failed })
     try {
       const { charged } = await settle(outcome, stream.reply.status, !outlet.hasLeft())

@@ -2,10 +2,15 @@ import { memberOf } from '../catalogue/price.ts'
 import type { ProtocolName } from './protocol.ts'
 
 /**
- * How a conversation begins: system prompt, tools and first message of the user, which every turn repeats. Of long ones only pieces are
- * taken, so that the work has a bound: it has to tell conversations apart, and not to prove that they are the same.
+ * How a conversation begins: system prompt, tools and first message of the user, which every turn repeats; and how it goes on. Of long ones
+ * only pieces are taken, so that the work has a bound: it has to tell conversations apart, and not to prove that they are the same.
  */
-type Opening = { readonly system: unknown; readonly tools: unknown; readonly first: unknown }
+type Opening = {
+  readonly system: unknown
+  readonly tools: unknown
+  readonly first: unknown
+  readonly next: readonly unknown[]
+}
 
 /** Of each text, so many characters from its start and from its end, with its length. */
 const END_CHARACTERS = 256
@@ -13,22 +18,22 @@ const END_CHARACTERS = 256
 const END_PARTS = 4
 /** Messages that are looked at for the first of the user. */
 const LOOKED_AT = 16
+/** Messages behind that: an answer, and what is said to it. */
+const NEXT_MESSAGES = 2
 const TOOLS_MOST = 32
-/** How deep a part that is no text is looked into. */
-const DEPTH_MOST = 4
-/** Pieces in all, whatever a request is made of. */
-const PIECES_MOST = 64
+/** Values that are looked at in each of system prompt, tools and messages, whatever a request is made of. */
+const VISITS_MOST = 64
 
 /** What the user has said first, with the instructions before it, as far as pieces of it tell conversations apart. */
 export function openingOf(protocol: ProtocolName, body: unknown): string {
   const { system, tools, first } = OPENINGS[protocol](body)
-  const pieces: string[] = []
-  gather(system, pieces)
-  pieces.push('\n')
-  gatherNames(tools, pieces)
-  pieces.push('\n')
-  gather(first, pieces)
-  return pieces.join('\u0000')
+  return [piecesOf(system, gather), piecesOf(tools, gatherNames), piecesOf(first, gather)].join('\u0000\n\u0000')
+}
+
+/** What was said next, by whoever: what differs where conversations begin alike. Undefined where nothing was yet. */
+export function continuationOf(protocol: ProtocolName, body: unknown): string | undefined {
+  const { next } = OPENINGS[protocol](body)
+  return next.length === 0 ? undefined : piecesOf(next, gather)
 }
 
 /** A text whole, or its ends. */
@@ -40,19 +45,19 @@ export function endsOf(text: string): string {
 const OPENINGS: Readonly<Record<ProtocolName, (body: unknown) => Opening>> = {
   openai: (body) => ({ ...ofMessages(memberOf(body, 'messages')), tools: memberOf(body, 'tools') }),
   openai_responses(body) {
-    const { system, first } = ofMessages(memberOf(body, 'input'))
-    return { system: [memberOf(body, 'instructions'), ...system], tools: memberOf(body, 'tools'), first }
+    const { system, ...said } = ofMessages(memberOf(body, 'input'))
+    return { system: [memberOf(body, 'instructions'), ...system], tools: memberOf(body, 'tools'), ...said }
   },
   anthropic: (body) => ({
+    ...ofMessages(memberOf(body, 'messages')),
     system: memberOf(body, 'system'),
     tools: memberOf(body, 'tools'),
-    first: ofMessages(memberOf(body, 'messages')).first,
   }),
-  gemini: (body) => ({
-    system: partsOf(memberOf(body, 'systemInstruction') ?? memberOf(body, 'system_instruction')),
-    tools: memberOf(body, 'tools'),
-    first: partsOf(ofMessages(memberOf(body, 'contents')).first),
-  }),
+  gemini(body) {
+    const { first, next } = ofMessages(memberOf(body, 'contents'))
+    const system = partsOf(memberOf(body, 'systemInstruction') ?? memberOf(body, 'system_instruction'))
+    return { system, tools: memberOf(body, 'tools'), first: partsOf(first), next }
+  },
   // What is no conversation is one of its own by what it is about.
   openai_embeddings: (body) => ofOne(memberOf(body, 'input')),
   openai_images: (body) => ofOne(memberOf(body, 'prompt')),
@@ -61,45 +66,60 @@ const OPENINGS: Readonly<Record<ProtocolName, (body: unknown) => Opening>> = {
 }
 
 function ofOne(first: unknown): Opening {
-  return { system: undefined, tools: undefined, first }
+  return { system: undefined, tools: undefined, first, next: [] }
 }
 
-/** The first message of the user, and what the system says before it. A text alone is the user's; so is what has no role. */
-function ofMessages(messages: unknown): { readonly system: readonly unknown[]; readonly first: unknown } {
-  if (!Array.isArray(messages)) return { system: [], first: messages }
+/** The first message of the user, what the system says before it, and what comes next. A text alone is the user's; so is what has no role. */
+function ofMessages(messages: unknown): {
+  readonly system: readonly unknown[]
+  readonly first: unknown
+  readonly next: readonly unknown[]
+} {
+  if (!Array.isArray(messages)) return { system: [], first: messages, next: [] }
   const system: unknown[] = []
-  for (const message of messages.slice(0, LOOKED_AT)) {
+  for (const [at, message] of messages.slice(0, LOOKED_AT).entries()) {
     const role = memberOf(message, 'role')
     const content = memberOf(message, 'content') ?? message
-    if (role === 'user' || role === undefined) return { system, first: content }
+    if (role === 'user' || role === undefined)
+      return { system, first: content, next: messages.slice(at + 1, at + 1 + NEXT_MESSAGES) }
     if (role === 'system' || role === 'developer') system.push(content)
   }
-  return { system, first: memberOf(messages[0], 'content') ?? messages[0] }
+  return { system, first: memberOf(messages[0], 'content') ?? messages[0], next: messages.slice(1, 1 + NEXT_MESSAGES) }
 }
 
 function partsOf(content: unknown): unknown {
   return memberOf(content, 'parts') ?? content
 }
 
+/** What was found of one part of a request, and how many more of its values may be looked at. */
+type Pieces = { readonly found: string[]; visitsLeft: number }
+
+function piecesOf(value: unknown, take: (value: unknown, pieces: Pieces) => void): string {
+  const pieces: Pieces = { found: [], visitsLeft: VISITS_MOST }
+  take(value, pieces)
+  return pieces.found.join('\u0000')
+}
+
 /**
  * Texts, be they alone or in parts: clients send the same message in both forms, and move the marks of the cache from turn to turn. Of a
  * part that is no text, such as a picture, whatever texts it has.
  */
-function gather(value: unknown, pieces: string[], depth = 0): void {
-  if (pieces.length >= PIECES_MOST || depth > DEPTH_MOST) return
-  if (typeof value === 'string') pieces.push(endsOf(value))
-  else if (Array.isArray(value)) for (const part of bothEnds(value)) gather(part, pieces, depth + 1)
-  else if (typeof value === 'object' && value !== null) gatherMembers(value, pieces, depth)
+function gather(value: unknown, pieces: Pieces): void {
+  if (pieces.visitsLeft === 0) return
+  pieces.visitsLeft -= 1
+  if (typeof value === 'string') pieces.found.push(endsOf(value))
+  else if (Array.isArray(value)) for (const part of bothEnds(value)) gather(part, pieces)
+  else if (typeof value === 'object' && value !== null) gatherMembers(value, pieces)
 }
 
-function gatherMembers(part: object, pieces: string[], depth: number): void {
+function gatherMembers(part: object, pieces: Pieces): void {
   const text = memberOf(part, 'text')
   if (typeof text === 'string') {
-    pieces.push(endsOf(text))
+    pieces.found.push(endsOf(text))
     return
   }
   for (const name of bothEnds(Object.keys(part)))
-    if (name !== 'cache_control') gather(memberOf(part, String(name)), pieces, depth + 1)
+    if (name !== 'cache_control') gather(memberOf(part, String(name)), pieces)
 }
 
 function bothEnds(list: readonly unknown[]): readonly unknown[] {
@@ -107,13 +127,14 @@ function bothEnds(list: readonly unknown[]): readonly unknown[] {
 }
 
 /** Names alone: descriptions and schemas are most of a large request, and seldom differ where names do not. */
-function gatherNames(tools: unknown, pieces: string[]): void {
+function gatherNames(tools: unknown, pieces: Pieces): void {
   if (!Array.isArray(tools)) return
-  pieces.push(String(tools.length))
+  pieces.found.push(String(tools.length))
   for (const tool of tools.slice(0, TOOLS_MOST)) {
-    if (pieces.length >= TOOLS_MOST) return
+    if (pieces.visitsLeft === 0) return
+    pieces.visitsLeft -= 1
     const name = memberOf(tool, 'name') ?? memberOf(memberOf(tool, 'function'), 'name') ?? memberOf(tool, 'type')
-    if (typeof name === 'string') pieces.push(endsOf(name))
+    if (typeof name === 'string') pieces.found.push(endsOf(name))
     else gatherNames(memberOf(tool, 'functionDeclarations') ?? memberOf(tool, 'function_declarations'), pieces)
   }
 }

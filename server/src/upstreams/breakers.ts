@@ -151,7 +151,7 @@ function refusal(upstreamId: string, waitMs: number): UpstreamFailure {
   return new UpstreamFailure(upstreamId, { reason: 'breaker', certainty: 'not_sent', retryAfterSeconds })
 }
 
-function isToBlame(error: unknown): boolean {
+export function isToBlame(error: unknown): boolean {
   if (!(error instanceof UpstreamFailure)) return false
   // What we would not have sent says nothing.
   if (error.reason === 'protocol' && error.certainty === 'not_sent') return false

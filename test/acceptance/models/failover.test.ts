@@ -131,7 +131,8 @@ describe('a model with two upstreams', () => {
           for (const word of ['reset=before-headers', 'close-early']) {
             await sandbox.emptyJournal()
             await sandbox.fault(upstreamOf(protocol), [word])
-            const { path, body } = asks(protocol, model)
+            // The same conversation would go on to the second.
+            const { path, body } = asks(protocol, model, word)
             const told = await ask(url, customer.secret, path, { body })
             assert.equal(told.status, status, told.text)
             assert.equal(told.headers.get('x-should-retry'), 'false')
@@ -232,6 +233,91 @@ describe('a model with two upstreams', () => {
     for (let turn = 0; turn < 6; turn += 1) assert.deepEqual(await routingOf(model, 'first'), home)
     const alone = await makeModel('openai', [{ slot, upstreamModel: 'alone' }])
     assert.deepEqual(await routingOf(alone, 'first'), { slot, upstream_model: 'alone', reason: 'only' })
+  })
+
+  for (const [what, fault, asks, expected] of [
+    ['answers 500', 'status=500', question, [500, 'clean']],
+    ['answers 502', 'status=502', question, [502, 'clean']],
+    ['does not answer', 'reset=before-headers', question, [502, 'clean']],
+    ['breaks off its answer', 'reset=in-body', question, [502, 'clean']],
+    ['breaks off its stream', 'reset=in-body', streamed, [200, 'broken']],
+  ] as const)
+    it(`is asked by the next route for a conversation whose first ${what}, and by no other for the others`, async () => {
+      const slot = await makeSlot('openai')
+      const ways = ['one', 'two', 'three'].map((upstreamModel) => ({ slot, upstreamModel }))
+      const model = await makeModel('openai', ways)
+      const routeOf = async (text: string) => {
+        const { id, status, end } = await hear(url, customer.secret, asks('openai', model, text))
+        const { routing } = Object(await evidenceOf(url, customer.secret, id))
+        return { told: [status, end], route: routing.upstream_model, reason: routing.reason }
+      }
+      const others = Array.from({ length: 6 }, (_, at) => `other ${at}`)
+      const homes = await Promise.all(others.map(routeOf))
+      await sandbox.emptyJournal()
+      await sandbox.fault('openai', [fault])
+      const first = await routeOf('x')
+      assert.deepEqual([first.told, first.reason], [expected, 'sticky'])
+      assert.equal((await sandbox.journal()).length, 1)
+      const retry = await routeOf('x')
+      assert.deepEqual([retry.told, retry.reason], [[200, 'clean'], 'failover'])
+      assert.notEqual(retry.route, first.route)
+      assert.deepEqual(await routeOf('x'), retry)
+      assert.deepEqual(await Promise.all(others.map(routeOf)), homes)
+    })
+
+  it('is recorded as a failover where the second credential of its slot takes the call', async () => {
+    const slot = `slot-${ids.next()}`
+    for (const [priority, word] of ['first', 'second'].entries()) {
+      const upstream = { slot, mode: 'test', kind: 'native', baseUrl: `${sandbox.url}/openai`, priority } as const
+      await saveUpstream({ pool, ids, seal }, { ...upstream, credential: new Secret(`sandbox-key.${word}`) })
+    }
+    const model = await makeModel('openai', [
+      { slot, upstreamModel: 'one' },
+      { slot, upstreamModel: 'two' },
+    ])
+    const routingOf = async () => {
+      const { id, status } = await hear(url, customer.secret, question('openai', model))
+      assert.equal(status, 200)
+      return Object(await evidenceOf(url, customer.secret, id)).routing
+    }
+    const home = await routingOf()
+    await sandbox.fault('openai', ['status=503'], 1, 'sandbox-key.first')
+    assert.deepEqual(await routingOf(), { ...home, reason: 'failover' })
+    assert.deepEqual(await routingOf(), { ...home, reason: 'sticky' })
+  })
+
+  it('is recorded with the route of the conversation where all refuse', async () => {
+    const slot = await makeSlot('openai')
+    const ways = ['one', 'two', 'three'].map((upstreamModel) => ({ slot, upstreamModel }))
+    const model = await makeModel('openai', ways)
+    const routingOf = async (status: number) => {
+      const told = await hear(url, customer.secret, question('openai', model))
+      assert.equal(told.status, status)
+      return Object(await evidenceOf(url, customer.secret, told.id)).routing
+    }
+    const home = await routingOf(200)
+    await sandbox.fault('openai', ['status=429'], 3)
+    assert.deepEqual(await routingOf(429), home)
+    assert.equal(home.reason, 'sticky')
+  })
+
+  it('is asked for a conversation by its own route however often its tokens were counted', async () => {
+    const slot = await makeSlot('anthropic')
+    const ways = ['one', 'two'].map((upstreamModel) => ({ slot, upstreamModel }))
+    const model = await makeModel('anthropic', ways)
+    const asked = question('anthropic', model)
+    const count = { ...asked, path: `${asked.path}/count_tokens` }
+    await eachOf(
+      Array.from({ length: 150 }, () => count),
+      8,
+      async (one) => {
+        assert.equal((await hear(url, customer.secret, one)).status, 200)
+      },
+    )
+    for (let turn = 0; turn < 15; turn += 1) {
+      const { id } = await hear(url, customer.secret, asked)
+      assert.equal(Object(await evidenceOf(url, customer.secret, id)).routing.reason, 'sticky')
+    }
   })
 
   it('leaves a ledger that adds up', async () => {

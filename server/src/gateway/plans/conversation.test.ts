@@ -92,6 +92,20 @@ describe('the key of a conversation', () => {
     assert.equal(of('a').opening(), keyOf({ body: { messages: [{ role: 'user', content: 'a' }] } }))
   })
 
+  it('tells how conversations go on that begin alike', () => {
+    const of = (first: string, ...next: readonly string[]) => {
+      const said = next.map((content, at) => ({ role: at % 2 === 0 ? 'assistant' : 'user', content }))
+      return conversationOf({
+        ...plain,
+        body: { messages: [{ role: 'user', content: first }, ...said] },
+      }).continuation()
+    }
+    assert.equal(of('a'), undefined)
+    assert.equal(of('a', 'b', 'c'), of('a', 'b', 'c', 'd', 'e'))
+    assert.notEqual(of('a', 'b', 'c'), of('a', 'b', 'd'))
+    assert.notEqual(of('a', 'b', 'c'), of('z', 'b', 'c'))
+  })
+
   it('does not hang on the form of a message, nor on where the marks of the cache stand', () => {
     const inParts = (mark: object) => ({
       protocol: 'anthropic' as const,
@@ -126,7 +140,7 @@ describe('the key of a conversation', () => {
     differ(picture('https://a.example/1'), picture('https://a.example/2'))
   })
 
-  it('is there for whatever is sent, and the work for it has a bound', () => {
+  it('is there for whatever is sent', () => {
     const wide = Array.from({ length: 100 }, () => ({ a: Array.from({ length: 100 }, () => ({ b: ['c', ['d']] })) }))
     for (const protocol of ['openai', 'openai_responses', 'anthropic', 'gemini', 'openai_images', 'video'] as const)
       for (const body of [undefined, null, 1, 'text', [], {}, { messages: wide, input: wide, contents: wide }])

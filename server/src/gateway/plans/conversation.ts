@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { memberOf } from '../../catalogue/price.ts'
 import type { Id } from '../../kernel/ids.ts'
-import { endsOf, openingOf } from '../../protocols/opening.ts'
+import { continuationOf, endsOf, openingOf } from '../../protocols/opening.ts'
 import type { ProtocolName } from '../../protocols/protocol.ts'
 
 /** A conversation, by numbers that every process works out alike. */
@@ -10,6 +10,8 @@ export type Conversation = {
   readonly key: number
   /** By how it begins, also where the caller gives several conversations one name. */
   readonly opening: () => number
+  /** By how it goes on too, where it does: many begin alike. */
+  readonly continuation: () => number | undefined
 }
 
 type Said = {
@@ -37,11 +39,18 @@ export const SESSION_HEADERS = [
 /** Accounts never share a key, so that nobody can put a stranger's conversations anywhere. */
 export function conversationOf(said: Said): Conversation {
   const { accountId, model, protocol, body } = said
-  const opening = () => digest(`${accountId}\nopening\n${model}\n${openingOf(protocol, body)}`)
+  let known: number | undefined
+  const opening = () => {
+    known ??= digest(`${accountId}\nopening\n${model}\n${openingOf(protocol, body)}`)
+    return known
+  }
+  const continuation = () => {
+    const next = continuationOf(protocol, body)
+    return next === undefined ? undefined : digest(`${opening()}\ncontinuation\n${next}`)
+  }
   const name = nameIn(said)
-  if (name !== undefined) return { key: digest(`${accountId}\nname\n${endsOf(name)}`), opening }
-  const key = opening()
-  return { key, opening: () => key }
+  const key = name === undefined ? opening() : digest(`${accountId}\nname\n${endsOf(name)}`)
+  return { key, opening, continuation }
 }
 
 function nameIn({ body, headers, endUser }: Said): string | undefined {

@@ -6,7 +6,7 @@ import type { Id } from '../../kernel/ids.ts'
 import { LARGE_BYTES, REPLY_MOST_BYTES, type ReplyRoom } from '../../kernel/memory-budget.ts'
 import { ZERO } from '../../kernel/money.ts'
 import { rational } from '../../kernel/rational.ts'
-import { type Models, priceOfModel, type Route } from '../../pricing/models.ts'
+import { type Models, priceOfModel } from '../../pricing/models.ts'
 import { outputMostOf } from '../../pricing/output-most.ts'
 import { pricingOf } from '../../pricing/price-model.ts'
 import type { Prices } from '../../pricing/prices.ts'
@@ -20,6 +20,7 @@ import { toldAnswer, upstreamModelIn } from '../../protocols/told-answer.ts'
 import type { Incoming } from '../../upstreams/adapters/adapter.ts'
 import { passThrough } from '../../upstreams/adapters/pass-through.ts'
 import type { Bindings } from '../../upstreams/bindings.ts'
+import { isToBlame } from '../../upstreams/breakers.ts'
 import type { Quota } from '../../upstreams/quota.ts'
 import { isPlain } from '../../upstreams/reply-headers.ts'
 import type { TokenCounter } from '../../upstreams/tokens/count-tokens.ts'
@@ -245,19 +246,28 @@ export function createModelPlan(parts: Parts) {
         const choice = chooseRoutes(
           [...new Set(takers.map(({ route }) => route))],
           conversation,
-          `${model.id} ${by} ${caller.mode}`,
+          // What costs nothing is no traffic that a route has a share of.
+          `${model.id} ${by} ${caller.mode} ${isFree ? 'free' : 'paid'}`,
         )
-        let last = choice.routes[0]
+        const inOrder = choice.routes.flatMap((route) => targets.filter((target) => target.route === route))
+        const [first] = inOrder
+        let last = first
         const sent = await firstToTake(
-          choice.routes.flatMap((route) => targets.filter((target) => target.route === route)),
+          inOrder,
           (target) => {
-            last = target.route
+            last = target
             return attempt(id, target, room, growth)
           },
           (sent) => growth?.short() === undefined && mayAskAnother(sent),
           operation.attempts,
         )
-        return last === undefined ? sent : { ...sent, routing: routingOf(choice, last) }
+        if (first === undefined || last === undefined) return sent
+        const { route } = last
+        const putLast = () => choice.putLast(route)
+        if (hasFailed(sent)) putLast()
+        // Where all refuse, the one that was chosen.
+        const routing = routingOf(choice, first, mayAskAnother(sent) ? first : last)
+        return sent.outcome === 'streaming' ? { ...sent, routing, brokeOff: putLast } : { ...sent, routing }
       },
       measure(reply) {
         const { status, json } = reply
@@ -289,8 +299,11 @@ export function createModelPlan(parts: Parts) {
   }
 }
 
-function routingOf({ routes, reason }: RouteChoice, { slot, upstreamModel, ...route }: Route): Routing {
-  return { slot, upstreamModel, reason: routes[0]?.id === route.id ? reason : 'failover' }
+/** Another credential of a slot is another cache, and so no less of a failover than another route. */
+function routingOf({ routes, reason }: RouteChoice, first: Target | undefined, taker: Target): Routing {
+  const { slot, upstreamModel } = taker.route
+  const isFirst = taker === first && taker.route === routes[0]
+  return { slot, upstreamModel, reason: isFirst ? reason : 'failover' }
 }
 
 /** Of a body that is no JSON, as much as is counted; undefined where it came in an encoding that nobody asked for. */
@@ -317,4 +330,10 @@ function mayAskAnother(sent: Sent): boolean {
   if (sent.outcome !== 'answered') return sent.outcome === 'not_sent'
   const { status, json } = sent.reply
   return BUSY.has(status) || isAboutUs(status, json)
+}
+
+/** The route is to blame, and no other was asked: nobody knows what it has done. */
+function hasFailed(sent: Sent): boolean {
+  if (sent.outcome === 'unknown') return isToBlame(sent.failure)
+  return sent.outcome === 'answered' && sent.reply.status >= 500 && !mayAskAnother(sent)
 }

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import type { Route } from '../../pricing/models.ts'
 import { PLAIN_PROFILE } from '../../protocols/route-profile.ts'
 import { type Conversation, conversationOf } from './conversation.ts'
-import { createRouteChoice, FREE_REQUESTS } from './route-choice.ts'
+import { createRouteChoice, FREE_REQUESTS, LAST_FOR_MS } from './route-choice.ts'
 
 const MINUTE_MS = 60_000
 const GROUP = 'maker/model openai test'
@@ -12,8 +12,10 @@ function route(id: string, weight = 1, priority = 0): Route {
   return { id, slot: id, protocol: 'openai', upstreamModel: id, priority, weight, profile: PLAIN_PROFILE }
 }
 
-function talk(first: string, name?: string): Conversation {
-  const body = { messages: [{ role: 'user', content: first }], ...(name !== undefined && { prompt_cache_key: name }) }
+function talk(first: string, name?: string, next?: string): Conversation {
+  const answer = next === undefined ? [] : [{ role: 'assistant', content: next }]
+  const messages = [{ role: 'user', content: first }, ...answer]
+  const body = { messages, ...(name !== undefined && { prompt_cache_key: name }) }
   const said = { accountId: 'account', model: 'maker/model', protocol: 'openai' as const, headers: {} }
   return conversationOf({ ...said, body, endUser: undefined })
 }
@@ -34,6 +36,13 @@ function makeChoice() {
       const { routes: order, reason } = choose(routes, () => conversation, GROUP)
       assert.deepEqual(new Set(order), new Set(routes))
       return { id: order[0]?.id ?? '', reason }
+    },
+    /** It is asked, and the route that takes it fails. */
+    fail(routes: readonly Route[], conversation: Conversation, group = GROUP) {
+      const { routes: order, reason, putLast } = choose(routes, () => conversation, group)
+      const [route] = order
+      if (route !== undefined) putLast(route)
+      return { id: route?.id ?? '', reason }
     },
     pass: (by: number) => {
       ms += by
@@ -93,16 +102,45 @@ describe('the choice of a route', () => {
     assert.ok(moved.length < 15, `${moved.length} of 300 moved`)
   })
 
-  it('spills by the weights, and no conversation but the one that has too much', () => {
+  it('keeps most conversations where they are that begin alike, from their second turn on', () => {
     const { first } = makeChoice()
+    const turn = () =>
+      Array.from({ length: 300 }, (_, one) => first(THREE, talk('Hello', undefined, `answer ${one}`)).id)
+    turn()
+    const before = turn()
+    const moved = turn().filter((id, one) => id !== before[one])
+    assert.equal(new Set(before).size, 3)
+    assert.ok(moved.length < 15, `${moved.length} of 300 moved`)
+  })
+
+  it('spills by the weights', () => {
     const routes = [route('a', 1), route('b', 3)]
-    const quiet = Array.from({ length: 500 }, (_, at) => talk(`quiet ${at}`))
-    const homes = quiet.map((one) => first(routes, one))
-    for (let at = 0; at < 1_000; at += 1) first(routes, talk('loud'))
-    assert.deepEqual(
-      quiet.map((one) => first(routes, one)),
-      homes,
-    )
+    const shareAtHome = (home: string) => {
+      const { first } = makeChoice()
+      const names = Array.from({ length: 100 }, (_, at) => `loud ${at}`)
+      const loud = names.find((name) => makeChoice().first(routes, talk(name)).id === home) ?? ''
+      const asked = Array.from({ length: 3_000 }, () => first(routes, talk(loud)).id)
+      return asked.filter((id) => id === home).length / asked.length
+    }
+    // 1.25 times a quarter, and 1.25 times three quarters, and the first requests are free.
+    assert.ok(Math.abs(shareAtHome('a') - 0.312_5) < 0.05, String(shareAtHome('a')))
+    assert.ok(Math.abs(shareAtHome('b') - 0.937_5) < 0.02, String(shareAtHome('b')))
+  })
+
+  it('spills no conversation but one that has too much', () => {
+    const { first } = makeChoice()
+    const quiet = Array.from({ length: 4 }, (_, at) => talk(`quiet ${at}`))
+    const homes = quiet.map((one) => first(THREE, one))
+    const loud: string[] = []
+    // More each than is free, and less than a share.
+    for (let at = 0; at < 2 * FREE_REQUESTS; at += 1) {
+      for (let more = 0; more < 12; more += 1) loud.push(first(THREE, talk('loud')).reason)
+      assert.deepEqual(
+        quiet.map((one) => first(THREE, one)),
+        homes,
+      )
+    }
+    assert.ok(loud.includes('spill'))
   })
 
   it('ends with the minute in which there was too much', () => {
@@ -112,5 +150,38 @@ describe('the choice of a route', () => {
     assert.ok(all().includes('spill'))
     pass(2 * MINUTE_MS)
     assert.deepEqual(first(THREE, talk('loud')), home)
+  })
+
+  it('goes on to the next for half a minute where a route has failed the conversation, and no other conversation does', () => {
+    const { first, fail, pass } = makeChoice()
+    const home = fail(THREE, talk('x'))
+    const others = Array.from({ length: 40 }, (_, at) => talk(`other ${at}`))
+    const homes = others.map((one) => first(THREE, one))
+    assert.ok(homes.some(({ id }) => id === home.id))
+    assert.ok(homes.every(({ reason }) => reason === 'sticky'))
+    const next = first(THREE, talk('x'))
+    assert.ok(next.id !== home.id && next.reason === 'failover')
+    pass(LAST_FOR_MS - 1)
+    assert.deepEqual(first(THREE, talk('x')), next)
+    pass(1)
+    assert.deepEqual(first(THREE, talk('x')), { id: home.id, reason: 'sticky' })
+  })
+
+  it('asks a route that has failed before none at all, and where all have, each in its turn', () => {
+    const { first, fail } = makeChoice()
+    const asked = [fail(THREE, talk('x')), fail(THREE, talk('x')), fail(THREE, talk('x'))]
+    assert.deepEqual(new Set(asked.map(({ id }) => id)), new Set(['a', 'b', 'c']))
+    assert.deepEqual(first(THREE, talk('x')), asked[0])
+    const two = [route('first'), route('second', 1, 1)]
+    assert.deepEqual(fail(two, talk('x')), { id: 'first', reason: 'only' })
+    assert.deepEqual(first(two, talk('x')), { id: 'second', reason: 'failover' })
+    assert.deepEqual(fail([route('a')], talk('x')), { id: 'a', reason: 'only' })
+    assert.deepEqual(first([route('a')], talk('x')), { id: 'a', reason: 'only' })
+  })
+
+  it('keeps what one group of requests was failed by from the others', () => {
+    const { first, fail } = makeChoice()
+    const home = fail(THREE, talk('x'), 'maker/another openai test')
+    assert.deepEqual(first(THREE, talk('x')), home)
   })
 })

@@ -8,7 +8,9 @@ import { orderFor } from './route-order.ts'
 /** All routes in the order in which a call asks them, and why the first of them is the first. */
 export type RouteChoice = {
   readonly routes: readonly Route[]
-  readonly reason: Exclude<RouteReason, 'failover'>
+  readonly reason: RouteReason
+  /** For a while the conversation asks this route last, so that a retry of the caller's goes on to the next. */
+  readonly putLast: (route: Route) => void
 }
 
 /** Of several routes of the first priority; `group` names what they serve. */
@@ -23,17 +25,35 @@ const SHARE_MOST = 1.25
 export const FREE_REQUESTS = 60
 /** Numbers that are kept: those of the conversations that were seen last. */
 const COUNTS_MOST = 20_000
+/** So long a conversation asks a route last that has failed it. */
+export const LAST_FOR_MS = 30_000
+/** Failures that are kept, those that were used last. */
+const FAILURES_MOST = 20_000
 
 /**
  * Keeps a conversation on one route. What one name has too much of goes on along the same order: each of its conversations to one place,
- * by how it begins; requests that begin alike, and are too many by themselves, by chance.
+ * by how it begins, or where too many begin alike, by how it goes on; what is alike in both, by chance.
  */
 export function createRouteChoice({ clock, random = Math.random }: Parts): ChooseRoutes {
   const countOf = createMinuteCounts(clock)
+  /** When a route has failed a conversation. */
+  const failures = createRecentMap<string, number>(FAILURES_MOST)
 
-  function placeOf({ key, opening }: Conversation, group: string, most: number): number {
-    const start = opening()
-    return start === key || countOf(`${group} ${start}`) > most ? random() : start / KEYS
+  /** None where that would be all of them. */
+  function failedOf(routes: readonly Route[], name: string): readonly Route[] {
+    if (failures.size() === 0) return []
+    const sinceMs = clock.monotonicMs() - LAST_FOR_MS
+    const failed = routes.filter(({ id }) => (failures.get(`${name} ${id}`) ?? Number.NEGATIVE_INFINITY) > sinceMs)
+    return failed.length === routes.length ? [] : failed
+  }
+
+  function placeOf({ key, opening, continuation }: Conversation, group: string, most: number): number {
+    for (const digestOf of [opening, continuation]) {
+      const digest = digestOf()
+      if (digest === undefined || digest === key) continue
+      if (countOf(`${group} ${digest}`) <= most) return digest / KEYS
+    }
+    return random()
   }
 
   /** The place of the route that takes it, among equals in its order. */
@@ -52,15 +72,19 @@ export function createRouteChoice({ clock, random = Math.random }: Parts): Choos
   }
 
   return (routes, conversation, group) => {
-    if (routes.length < 2) return { routes, reason: 'only' }
+    if (routes.length < 2) return { routes, reason: 'only', putLast: () => {} }
     const talk = conversation()
+    const name = `${group} ${talk.key}`
+    const putLast = ({ id }: Route) => failures.set(`${name} ${id}`, clock.monotonicMs())
     const order = orderFor(routes, talk.key)
-    const equals = order.filter(({ priority }) => priority === order[0]?.priority)
-    if (equals.length === 1) return { routes: order, reason: 'only' }
-    const at = spillsTo(equals, talk, group)
-    if (at === 0) return { routes: order, reason: 'sticky' }
-    const turned = [...equals.slice(at), ...equals.slice(0, at), ...order.slice(equals.length)]
-    return { routes: turned, reason: 'spill' }
+    const isAlone = order[1]?.priority !== order[0]?.priority
+    const failed = failedOf(order, name)
+    const left = failed.length === 0 ? order : order.filter((route) => !failed.includes(route))
+    const equals = left.filter(({ priority }) => priority === left[0]?.priority)
+    const at = equals.length === 1 ? 0 : spillsTo(equals, talk, group)
+    const turned = [...equals.slice(at), ...equals.slice(0, at), ...left.slice(equals.length), ...failed]
+    if (left[0] !== order[0]) return { routes: turned, reason: 'failover', putLast }
+    return { routes: turned, reason: isAlone ? 'only' : at === 0 ? 'sticky' : 'spill', putLast }
   }
 }
 
@@ -75,14 +99,15 @@ function createMinuteCounts(clock: Parts['clock']): (name: string) => number {
   return (name) => {
     const ms = clock.monotonicMs()
     const minute = Math.floor(ms / MINUTE_MS)
-    const count = counts.get(name) ?? { minute, now: 0, before: 0 }
+    const known = counts.get(name)
+    const count = known ?? { minute, now: 0, before: 0 }
+    if (known === undefined) counts.set(name, count)
     if (count.minute !== minute) {
       count.before = count.minute === minute - 1 ? count.now : 0
       count.now = 0
       count.minute = minute
     }
     count.now += 1
-    counts.set(name, count)
     return count.now + count.before * (1 - (ms % MINUTE_MS) / MINUTE_MS)
   }
 }
