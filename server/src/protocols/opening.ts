@@ -27,7 +27,7 @@ const VISITS_MOST = 64
 /** What the user has said first, with the instructions before it, as far as pieces of it tell conversations apart. */
 export function openingOf(protocol: ProtocolName, body: unknown): string {
   const { system, tools, first } = OPENINGS[protocol](body)
-  return [piecesOf(system, gather), piecesOf(tools, gatherNames), piecesOf(first, gather)].join('\u0000\n\u0000')
+  return `${piecesOf(system, gather)}\n${piecesOf(tools, gatherNames)}\n${piecesOf(first, gather)}`
 }
 
 /** What was said next, by whoever: what differs where conversations begin alike. Undefined where nothing was yet. */
@@ -77,7 +77,9 @@ function ofMessages(messages: unknown): {
 } {
   if (!Array.isArray(messages)) return { system: [], first: messages, next: [] }
   const system: unknown[] = []
-  for (const [at, message] of messages.slice(0, LOOKED_AT).entries()) {
+  const last = Math.min(messages.length, LOOKED_AT)
+  for (let at = 0; at < last; at += 1) {
+    const message: unknown = messages[at]
     const role = memberOf(message, 'role')
     const content = memberOf(message, 'content') ?? message
     if (role === 'user' || role === undefined)
@@ -92,12 +94,12 @@ function partsOf(content: unknown): unknown {
 }
 
 /** What was found of one part of a request, and how many more of its values may be looked at. */
-type Pieces = { readonly found: string[]; visitsLeft: number }
+type Pieces = { found: string; visitsLeft: number }
 
 function piecesOf(value: unknown, take: (value: unknown, pieces: Pieces) => void): string {
-  const pieces: Pieces = { found: [], visitsLeft: VISITS_MOST }
+  const pieces: Pieces = { found: '', visitsLeft: VISITS_MOST }
   take(value, pieces)
-  return pieces.found.join('\u0000')
+  return pieces.found
 }
 
 /**
@@ -107,7 +109,7 @@ function piecesOf(value: unknown, take: (value: unknown, pieces: Pieces) => void
 function gather(value: unknown, pieces: Pieces): void {
   if (pieces.visitsLeft === 0) return
   pieces.visitsLeft -= 1
-  if (typeof value === 'string') pieces.found.push(endsOf(value))
+  if (typeof value === 'string') pieces.found += `${endsOf(value)}\u0000`
   else if (Array.isArray(value)) for (const part of bothEnds(value)) gather(part, pieces)
   else if (typeof value === 'object' && value !== null) gatherMembers(value, pieces)
 }
@@ -115,7 +117,7 @@ function gather(value: unknown, pieces: Pieces): void {
 function gatherMembers(part: object, pieces: Pieces): void {
   const text = memberOf(part, 'text')
   if (typeof text === 'string') {
-    pieces.found.push(endsOf(text))
+    pieces.found += `${endsOf(text)}\u0000`
     return
   }
   for (const name of bothEnds(Object.keys(part)))
@@ -129,12 +131,12 @@ function bothEnds(list: readonly unknown[]): readonly unknown[] {
 /** Names alone: descriptions and schemas are most of a large request, and seldom differ where names do not. */
 function gatherNames(tools: unknown, pieces: Pieces): void {
   if (!Array.isArray(tools)) return
-  pieces.found.push(String(tools.length))
+  pieces.found += `${tools.length}\u0000`
   for (const tool of tools.slice(0, TOOLS_MOST)) {
     if (pieces.visitsLeft === 0) return
     pieces.visitsLeft -= 1
     const name = memberOf(tool, 'name') ?? memberOf(memberOf(tool, 'function'), 'name') ?? memberOf(tool, 'type')
-    if (typeof name === 'string') pieces.found.push(endsOf(name))
+    if (typeof name === 'string') pieces.found += `${endsOf(name)}\u0000`
     else gatherNames(memberOf(tool, 'functionDeclarations') ?? memberOf(tool, 'function_declarations'), pieces)
   }
 }

@@ -57,9 +57,10 @@ export function createRouteChoice({ clock, random = Math.random }: Parts): Choos
   }
 
   /** The place of the route that takes it, among equals in its order. */
-  function spillsTo(equals: readonly Route[], conversation: Conversation, group: string): number {
+  function spillsTo(equals: readonly Route[], conversation: Conversation, group: string, name: string): number {
     const inAll = countOf(group)
-    const ofKey = countOf(`${group} ${conversation.key}`)
+    const ofKey = countOf(name)
+    if (ofKey <= FREE_REQUESTS) return 0
     const weights = equals.reduce((sum, { weight }) => sum + weight, 0)
     const most = equals.map(({ weight }) => Math.max(FREE_REQUESTS, (SHARE_MOST * inAll * weight) / weights))
     if (ofKey <= (most[0] ?? 0)) return 0
@@ -81,7 +82,8 @@ export function createRouteChoice({ clock, random = Math.random }: Parts): Choos
     const failed = failedOf(order, name)
     const left = failed.length === 0 ? order : order.filter((route) => !failed.includes(route))
     const equals = left.filter(({ priority }) => priority === left[0]?.priority)
-    const at = equals.length === 1 ? 0 : spillsTo(equals, talk, group)
+    const at = equals.length === 1 ? 0 : spillsTo(equals, talk, group, name)
+    if (at === 0 && failed.length === 0) return { routes: order, reason: isAlone ? 'only' : 'sticky', putLast }
     const turned = [...equals.slice(at), ...equals.slice(0, at), ...left.slice(equals.length), ...failed]
     if (left[0] !== order[0]) return { routes: turned, reason: 'failover', putLast }
     return { routes: turned, reason: isAlone ? 'only' : at === 0 ? 'sticky' : 'spill', putLast }
