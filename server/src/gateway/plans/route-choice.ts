@@ -38,11 +38,12 @@ export function createRouteChoice({ clock, random = Math.random }: Parts): Choos
   const countOf = createMinuteCounts(clock)
   /** When a route has failed a conversation. */
   const failures = createRecentMap<string, number>(FAILURES_MOST)
+  let lastFailureMs = Number.NEGATIVE_INFINITY
 
   /** None where that would be all of them. */
   function failedOf(routes: readonly Route[], name: string): readonly Route[] {
-    if (failures.size() === 0) return []
     const sinceMs = clock.monotonicMs() - LAST_FOR_MS
+    if (lastFailureMs <= sinceMs) return []
     const failed = routes.filter(({ id }) => (failures.get(`${name} ${id}`) ?? Number.NEGATIVE_INFINITY) > sinceMs)
     return failed.length === routes.length ? [] : failed
   }
@@ -76,7 +77,10 @@ export function createRouteChoice({ clock, random = Math.random }: Parts): Choos
     if (routes.length < 2) return { routes, reason: 'only', putLast: () => {} }
     const talk = conversation()
     const name = `${group} ${talk.key}`
-    const putLast = ({ id }: Route) => failures.set(`${name} ${id}`, clock.monotonicMs())
+    const putLast = ({ id }: Route) => {
+      lastFailureMs = clock.monotonicMs()
+      failures.set(`${name} ${id}`, lastFailureMs)
+    }
     const order = orderFor(routes, talk.key)
     const isAlone = order[1]?.priority !== order[0]?.priority
     const failed = failedOf(order, name)
