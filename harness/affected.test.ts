@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import { reachedBy } from './affected.ts'
+import { filesOfCheckout } from './checkout-files.ts'
+import { laneOf } from './lane.ts'
+import { FOUNDATION, isSubject, SUBJECTS } from './night-subjects.ts'
+import { ROOT } from './root.ts'
 
 const root = mkdtempSync(path.join(tmpdir(), 'farebox-affected-'))
 after(() => rmSync(root, { recursive: true }))
@@ -35,6 +39,30 @@ execFileSync('git', ['init', '--quiet'], { cwd: root })
 const all = Object.keys(FILES).filter((file) => file.endsWith('.test.ts'))
 const among = all.filter((file) => file.endsWith('.night.test.ts'))
 const [calls, fixtures, papers] = among
+
+describe('the subjects of tests of the night', () => {
+  const files = filesOfCheckout(ROOT)
+  const places = [...FOUNDATION, ...Object.values(SUBJECTS).flat()]
+
+  it('are tests and places that there are', () => {
+    const night = files.filter((file) => laneOf(file) === 'night')
+    for (const beginning of Object.keys(SUBJECTS))
+      assert.ok(
+        night.some((file) => file.startsWith(beginning)),
+        beginning,
+      )
+    for (const place of places) assert.ok(existsSync(path.join(ROOT, 'server/src', place)), place)
+  })
+
+  it('leave the tests of pages out of a change of the ledger, and the other way round', () => {
+    assert.equal(isSubject('test/site/browser.night.test.ts', 'server/src/ledger/verify.ts'), false)
+    assert.equal(isSubject('test/ledger/growing.night.test.ts', 'server/src/site/home/index.ts'), false)
+    assert.equal(isSubject('test/ledger/growing.night.test.ts', 'server/src/ledger/verify.ts'), true)
+    assert.equal(isSubject('test/ledger/growing.night.test.ts', 'server/src/app/worker.ts'), true)
+    assert.equal(isSubject('test/ledger/growing.night.test.ts', 'server/src/ledgers/verify.ts'), false)
+    assert.equal(isSubject('test/documents/papers-run.night.test.ts', 'server/src/site/home/index.ts'), true)
+  })
+})
 
 describe('the tests that a change reaches', () => {
   for (const [what, changed, reached] of [

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { filesOfCheckout } from './checkout-files.ts'
 import { changedSince, commitNamed } from './commit.ts'
 import { laneOf } from './lane.ts'
+import { isSubject } from './night-subjects.ts'
 import { ROOT } from './root.ts'
 import { createSources } from './sources.ts'
 
@@ -28,8 +29,8 @@ const PAPER = /\.md$/
 const TESTS_OF_PAPERS = 'test/documents/'
 
 /**
- * Which of the tests a change reaches: those that import, start or read a changed file, as far as files say it. A changed file that
- * none of all tests names reaches every one of them.
+ * Which of the tests a change reaches: those that import, start or read a changed file, as far as files say it, and that are about
+ * it. A changed file that none of all tests names reaches every one of them.
  */
 export function reachedBy(
   changed: Iterable<string>,
@@ -45,7 +46,7 @@ export function reachedBy(
   const reaches = (file: string) => {
     const isReached = (test: string) =>
       sources.of(test).includes(file) || (PAPER.test(file) && test.startsWith(TESTS_OF_PAPERS))
-    return all.some(isReached) ? among.filter(isReached) : among
+    return all.some(isReached) ? among.filter((test) => isReached(test) && isSubject(test, file)) : among
   }
   const reached = new Set(counted.flatMap(reaches))
   return among.filter((test) => reached.has(test))

@@ -6,6 +6,7 @@ import { seedOfCommit } from './commit-seed.ts'
 import { longestFirst } from './durations.ts'
 import { createFileQueue } from './file-queue.ts'
 import { laneOf, SHARED_PROCESS } from './lane.ts'
+import { cpuByLane } from './lane-cpu.ts'
 import { ROOT } from './root.ts'
 import { startTestPostgres } from './test-postgres.ts'
 
@@ -71,8 +72,9 @@ export async function runTests({ files, isolated = false, ...options }: Options)
     const results = await runBatch(batch, TOGETHER, options)
     return [...results, ...unfinished(shared, results)]
   } finally {
-    queue.remove()
     await postgres.remove()
+    if (options.quiet !== true) console.log(`CPU seconds: ${cpuByLane(queue.folder)}`)
+    queue.remove()
   }
 }
 

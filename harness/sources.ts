@@ -22,12 +22,14 @@ const QUOTED = /(['"`])([\w./@-]+)\1/g
 /** What measures is not what is measured: with it every proof would be over whenever the way of writing them down changed. */
 const INSTRUMENTS = 'harness/'
 const CODE = /\.(ts|sql|json)$/
+/** This file names folders to tell them apart, not to read them. */
+const HERE = 'harness/sources.ts'
 
 /**
  * Which sources a test or a benchmark exercises. A program that is started as a process is named in the source by its path, as is
  * what is read from a file; so every name in quotes that is a file of ours counts as an import does. It is more than what runs,
  * never less, unless a path is put together from pieces. With the files of the checkout, files of any kind count, and a folder
- * stands for all that is below it.
+ * stands for all that is below it but tests: nothing reads these unless it names them.
  */
 export function createSources(root = ROOT, checkout: readonly string[] = []): Sources {
   const read = new Map<string, Source>()
@@ -68,7 +70,7 @@ type Named = (root: string, folder: string, name: string) => readonly string[]
 function readSource(root: string, file: string, named: Named): Source {
   const text = readFileSync(path.join(root, file), 'utf8')
   if (file.endsWith('.sql')) return { body: text.replaceAll(/^\s*--.*$/gm, ''), names: [] }
-  if (!file.endsWith('.ts')) return { body: text, names: [] }
+  if (!file.endsWith('.ts') || file === HERE) return { body: text, names: [] }
   const body = withoutComments(file, text)
   const quoted = Array.from(body.matchAll(QUOTED), ([, , name = '']) => name)
   return { body, names: quoted.flatMap((name) => named(root, path.dirname(file), name)) }
@@ -106,7 +108,7 @@ const READS_DOCUMENTS = /^(server|client|sandbox)\/src\//
 
 function anyFileNamed(checkout: readonly string[]): Named {
   const below = new Map<string, string[]>()
-  for (const file of checkout)
+  for (const file of checkout.filter((one) => !one.endsWith('.test.ts')))
     for (let folder = path.dirname(file); folder !== '.'; folder = path.dirname(folder))
       below.set(folder, [...(below.get(folder) ?? []), file])
   const files = new Set(checkout)

@@ -1,0 +1,65 @@
+/**
+ * What tests of the night are about: files and folders of server/src. A test that starts an installation runs nearly all of
+ * the server, and would join the gate of every change. It joins those of its subject. A change elsewhere that breaks it breaks an
+ * installation, which the gate's own tests see, or is seen by the next night. A test that is not here is about all that it reaches;
+ * so is every test about FOUNDATION.
+ */
+export const FOUNDATION: readonly string[] = ['app', 'app.ts', 'main.ts', 'config', 'kernel']
+
+const MONEY = ['calls', 'ledger', 'limits', 'storage'] as const
+const CALLS = [...MONEY, 'gateway', 'upstreams', 'pricing', 'protocols'] as const
+const PEOPLE = ['identity', 'oauth', 'mail', 'outbox', 'http/pages'] as const
+const AGENTS = ['agent', 'oauth', 'identity'] as const
+
+/** By the beginning of a test's path; the longest decides. */
+export const SUBJECTS: Readonly<Record<string, readonly string[]>> = {
+  'bench/': ['calls', 'gateway', 'tasks', 'telemetry'],
+  'test/acceptance/hostile': ['gateway', 'upstreams', 'protocols', 'outbound'],
+  'test/acceptance/links/browser': ['links', 'http/pages', 'oauth'],
+  'test/acceptance/links/rotation': ['links', 'storage', 'mail', 'outbox', 'cli/rotate.ts', 'cli/secrets.ts'],
+  'test/acceptance/loss-ceiling': ['calls', 'ledger', 'gateway', 'upstreams', 'pricing'],
+  'test/acceptance/models/': ['gateway', 'upstreams', 'protocols', 'limits', 'calls', 'http/wire'],
+  'test/acceptance/tasks/': [...MONEY, 'tasks', 'upstreams', 'outbox'],
+  'test/account/exports': ['account', 'ledger', 'http/wire'],
+  'test/account/list-plans': ['account', 'ledger', 'identity', 'storage'],
+  'test/agents/': AGENTS,
+  'test/budgets/': [...MONEY, 'identity'],
+  'test/client/': ['contracts', 'http', 'gateway', 'protocols'],
+  'test/edge/': ['http', 'gateway', 'upstreams'],
+  'test/examples/': [...AGENTS, 'catalogue', 'http', 'contracts'],
+  'test/faults/': [...CALLS, 'tasks', 'outbox', 'identity'],
+  'test/house/audit-kills': ['cli', 'storage', 'identity'],
+  'test/house/bench': ['calls', 'gateway'],
+  'test/house/dev': ['cli', 'site', 'catalogue', 'contracts'],
+  'test/house/new-operation': ['catalogue', 'contracts', 'site'],
+  'test/house/operating': ['cli', 'storage', 'telemetry'],
+  'test/house/terminal': ['cli', 'telemetry'],
+  'test/identity/': ['limits', 'calls', 'identity', 'storage'],
+  'test/ledger/': MONEY,
+  'test/mandates/': [...AGENTS, 'http/pages', 'calls', 'storage'],
+  'test/oauth/': [...PEOPLE, 'agent'],
+  'test/people/': PEOPLE,
+  'test/planted/': [...CALLS, 'identity'],
+  'test/site/': ['site', 'contracts', 'catalogue', 'http'],
+  'test/storage/': ['storage'],
+}
+
+const SERVER = 'server/src/'
+
+export function isSubject(test: string, file: string): boolean {
+  if (!file.startsWith(SERVER)) return true
+  const inServer = file.slice(SERVER.length)
+  const subjects = subjectsOf(test)
+  return subjects === undefined || [...FOUNDATION, ...subjects].some((place) => isWithin(inServer, place))
+}
+
+function subjectsOf(test: string): readonly string[] | undefined {
+  const [longest] = Object.entries(SUBJECTS)
+    .filter(([beginning]) => test.startsWith(beginning))
+    .toSorted(([a], [b]) => b.length - a.length)
+  return longest?.[1]
+}
+
+function isWithin(file: string, place: string): boolean {
+  return file === place || file.startsWith(`${place}/`)
+}
