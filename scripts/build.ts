@@ -54,7 +54,8 @@ for (const file of readdirSync(at('docs')).filter((name) => /\.(md|svg)$/.test(n
   cpSync(at('docs', file), at('server/dist/docs', file))
 const states = statusOfProofs().map(({ proof, state }) => [proof, state])
 writeFileSync(at('server/dist/docs/proof-status.json'), JSON.stringify(Object.fromEntries(states)))
-cpSync(at('server/src/storage/migrations'), at('server/dist/migrations'), { recursive: true })
+for (const folder of ['migrations', 'functions'])
+  cpSync(at(`server/src/storage/${folder}`), at(`server/dist/${folder}`), { recursive: true })
 // A start that ends for want of a database compiles what every start compiles, and leaves it beside the bundle.
 spawnSync(process.execPath, [at('server/dist/main.js'), 'serve'], {
   env: { FAREBOX_DATABASE_URL: 'postgres://127.0.0.1:1/none', FAREBOX_LOG_LEVEL: 'silent' },

@@ -5,7 +5,7 @@ import { writeClientTypes } from '../harness/client-types.ts'
 import { writeRecordedContract } from '../harness/recorded-contract.ts'
 import { ROOT } from '../harness/root.ts'
 import { scriptArguments } from '../harness/script-arguments.ts'
-import { functionsIn } from '../harness/sql-functions.ts'
+import { checksumOf, functionFiles, functionsIn } from '../harness/sql-functions.ts'
 import { withMigratedDatabase } from '../harness/test-postgres.ts'
 import { AHEAD_MAX, MIGRATIONS_FOLDER, readMigrations } from '../server/src/storage/migrations.ts'
 
@@ -26,6 +26,7 @@ const record = {
   functions: Object.fromEntries(
     (await withMigratedDatabase(functionsIn)).map(({ name, takes, gives }) => [name, `(${takes}) returns ${gives}`]),
   ),
+  function_files: Object.fromEntries([...functionFiles()].map(([name, text]) => [name, checksumOf(text)])),
 }
 mkdirSync(folder, { recursive: true })
 writeFileSync(path.join(folder, `${version}.json`), `${JSON.stringify(record, null, 2)}\n`, { flag: 'wx' })

@@ -62,7 +62,7 @@ const READS = {
 /** By what the two places of periods are looked up, and by what of them. */
 const CONDITIONS = {
   credentials_of_budget: /budget_id = a\.id/,
-  allowance_periods_pkey: /allowance_id = a\.id.*starts_at = /,
+  kept_periods_pkey: /allowance_id = a\.id.*starts_at = /,
 }
 const TABLES = new Set(['credentials', 'kept_periods'])
 

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
-import { readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startChild } from '../../harness/child.ts'
 import { count, recordProof, seed } from '../../harness/proof.ts'
 import { ROOT } from '../../harness/root.ts'
-import { type Edit, patched } from '../planted/planted-bug.ts'
+import type { Edit } from '../planted/planted-bug.ts'
 import { makeCopy } from '../planted/planted-copy.ts'
+import { BEGIN, END, storedFunction } from '../planted/statements.ts'
 import { createCaller } from './caller.ts'
 import { type Cluster, startCluster } from './cluster.ts'
 import { History } from './history.ts'
@@ -17,7 +17,6 @@ import { makePeople } from './people.ts'
 import { LEAVES_SLOWLY, requireUnharmed, startSteadyLoad } from './steady-load.ts'
 
 const THIS_VERSION = 'server/src/main.ts'
-const MIGRATIONS = 'server/src/storage/migrations'
 /** How often all go to the new version, and one of them back. */
 const ROUNDS = count({ full: 3, reduced: 1 })
 const SIDE_BY_SIDE_MS = count({ full: 2_000, reduced: 1_000 })
@@ -25,50 +24,41 @@ const SIDE_BY_SIDE_MS = count({ full: 2_000, reduced: 1_000 })
 /** What the next version's begin and end do more: they note where a call was made. */
 const BEGINS_WITH_REGION: readonly Edit[] = [
   {
-    file: 'begin_attributed_calls',
+    file: BEGIN,
     find: 'end_user, end_user_label, tags)\n  select',
     replace: 'end_user, end_user_label, tags, region)\n  select',
   },
   {
-    file: 'begin_attributed_calls',
+    file: BEGIN,
     find: 'call_tags[i]::text[]\n',
     replace: "call_tags[i]::text[], 'home'\n",
   },
 ]
 const ENDS_WITH_REGION: readonly Edit[] = [
   {
-    file: 'end_attributed_calls',
+    file: END,
     find: 'tags, booked)\n    values',
     replace: 'tags, booked, region)\n    values',
   },
   {
-    file: 'end_attributed_calls',
+    file: END,
     find: 'own.tags, books_hours);',
     replace: 'own.tags, books_hours, own.region);',
   },
   {
-    file: 'end_attributed_calls',
+    file: END,
     find: 'tags, booked)\n    select',
     replace: 'tags, booked, region)\n    select',
   },
   {
-    file: 'end_attributed_calls',
+    file: END,
     find: 'hold.tags, books_hours\n',
     replace: 'hold.tags, books_hours, hold.region\n',
   },
 ]
 
-/** Expands the schema in the ways that versions do, functions by what is in force in the database. */
-async function nextMigration({ pool }: Cluster): Promise<string> {
-  const inForce = async (name: string, edits: readonly Edit[]) => {
-    const { rows } = await pool.query<{ text: string }>(
-      'select pg_get_functiondef(oid) as text from pg_proc where proname = $1',
-      [name],
-    )
-    assert.equal(rows.length, 1)
-    return `${patched(name, rows[0]?.text ?? '', edits)};\n`
-  }
-  return `
+/** Expands the schema in the ways that versions do. */
+const NEXT_MIGRATION = `
 -- Every call locks its account first. So nobody has one of the tables and waits for another that we have.
 lock table accounts in access exclusive mode;
 alter table holds add column region text;
@@ -76,18 +66,16 @@ alter table charges add column region text;
 create index charges_of_region on charges (region, ended_at);
 create table regions (name text primary key, opened_at timestamptz not null default clock_timestamp());
 insert into regions values ('home');
--- Statements of this version know no regions: from now on all calls are judged.
-create or replace function calls_may_fit() returns boolean language sql stable parallel safe return false;
-${await inForce('begin_attributed_calls', BEGINS_WITH_REGION)}
-${await inForce('end_attributed_calls', ENDS_WITH_REGION)}`
-}
+`
+/** Statements of this version know no regions: from then on all calls are judged. */
+const JUDGED: Edit = { file: storedFunction('calls_may_fit'), find: 'return true', replace: 'return false' }
 
 /** A copy of the source with one more migration stands for the next version. */
-async function makeNextVersion(cluster: Cluster) {
-  const { folder, remove } = makeCopy({ edits: [] })
-  const files = readdirSync(path.join(folder, MIGRATIONS)).filter((file) => file.endsWith('.sql'))
-  const number = String(files.length + 1).padStart(4, '0')
-  writeFileSync(path.join(folder, MIGRATIONS, `${number}_regions.sql`), await nextMigration(cluster))
+function makeNextVersion() {
+  const { folder, remove } = makeCopy({
+    edits: [...BEGINS_WITH_REGION, ...ENDS_WITH_REGION, JUDGED],
+    sql: NEXT_MIGRATION,
+  })
   return { program: path.relative(ROOT, path.join(folder, THIS_VERSION)), remove }
 }
 
@@ -98,7 +86,7 @@ async function migrateBy(program: string, { postgres }: Cluster): Promise<number
   const child = startChild(process.execPath, [path.join(ROOT, program), 'migrate'], { env })
   const { code } = await child.exited
   assert.equal(code, 0, child.output())
-  assert.match(child.output(), /Applied \d{4}_regions\.sql\./)
+  assert.match(child.output(), /Applied \d{4}_planted\.sql\./)
   return Math.round(performance.now() - startedAtMs)
 }
 
@@ -129,7 +117,7 @@ describe('two versions side by side, across a migration that expands the schema'
       env: LEAVES_SLOWLY,
     })
     const { pool, gateways, worker } = cluster
-    const next = await makeNextVersion(cluster)
+    const next = makeNextVersion()
     try {
       const [person] = await makePeople(pool)
       assert.ok(person !== undefined)

@@ -289,8 +289,8 @@ describe('combined sums by day', () => {
     await assert.rejects(readUsage(pool, query), { code: 'invalid_request', message: /50,000/ })
     // As they are when whoever combines has come to the end of the month.
     await session.query(
-      `insert into usage_days (scope_id, about, subject, day, added_by, account_id, ${counts})
-       select $1::uuid, 'tag:env', 'prod', to_timestamp($3) + make_interval(hours => 24 * day), 37, $2, 1, 0, 0, 0, 0, 0, 2, 2 from generate_series(0, $4::integer) day`,
+      `insert into usage_days (scope_id, about, subject, day, account_id, ${counts})
+       select $1::uuid, 'tag:env', 'prod', to_timestamp($3) + make_interval(hours => 24 * day), $2, 1, 0, 0, 0, 0, 0, 2, 2 from generate_series(0, $4::integer) day`,
       [credentialId, accountId, startSeconds, MONTH - 1],
     )
     await session.query('delete from usage_combined_days')

@@ -293,19 +293,3 @@ describe('the tokens that an extension reserves', () => {
     assert.equal(await tokensOf(party), 33)
   })
 })
-
-describe('processes of the release before', () => {
-  it('end a call that has grown, and it releases all that it held', async () => {
-    const party = await makeParty(pool, 100n)
-    const call = await begun(party, { hold: 10n, tokens: 5, windows: [TOKENS] })
-    await session.extend(extensionOf(call, 60n, 50))
-    await pool.query(
-      `select * from end_calls(array[$2::uuid], '{}', array[$1::uuid], array[$2::uuid], array[70::bigint], array[false], array[0::bigint],
-        array[0::bigint], array[true], array[false], array[7::bigint], array[0::bigint], array[0::bigint], array[0::bigint])`,
-      [call.id, party.accountId],
-    )
-    const { charged, held } = await moneyOf(pool, party)
-    assert.deepEqual([charged, held, await tokensOf(party)], [60n, 0n, 7])
-    await agrees(party)
-  })
-})

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
-import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
 import { dropOldUsage } from '../../server/src/ledger/retention.ts'
 import { readUsage } from '../../server/src/ledger/usage.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
-import { MIGRATIONS_FOLDER } from '../../server/src/storage/migrations.ts'
 import { rowsRead } from '../storage/rows-read.ts'
 import { callOf, makeParty, openSession, type Party, postOf } from './session.ts'
 import { bookAnew } from './usage-rows.ts'
@@ -239,44 +236,3 @@ describe('whose spend a call is', () => {
     await assert.rejects(beginWith('x', tags(1, 'v'.repeat(1_100))), /short_attribution/)
   })
 })
-
-for (const [what, refusal] of [
-  ['sums_by_day', /column "label"/],
-  ['sums_by_hour', /column "label"/],
-  ['combined_days', /null value in column "added_by"/],
-] as const)
-  it(`${what} come to a database with what was added up before, and who still runs the old text adds nothing`, async () => {
-    const migrations = readdirSync(MIGRATIONS_FOLDER).toSorted()
-    const textOf = (file: string) => readFileSync(path.join(MIGRATIONS_FOLDER, file), 'utf8')
-    const own = migrations.findIndex((file) => file.endsWith(`_${what}.sql`))
-    assert.ok(own > 0)
-    await session.query('drop schema public cascade')
-    await session.query('create schema public')
-    for (const file of migrations.slice(0, own)) await session.query(textOf(file))
-    const party = await makeParty(pool, 10n ** 12n)
-    await charge(party, [1n, 2n, 3n])
-    await charge(party, [4n, 5n], 'other')
-    await session.query('select add_up_usage(most => 3)')
-    const [old] = await session.query(`select pg_get_functiondef('add_up_usage'::regproc) as text`)
-    await session.query('begin')
-    await session.query(textOf(migrations[own] ?? ''))
-    await session.query('commit')
-    for (const file of migrations.slice(own + 1)) await session.query(textOf(file))
-    await session.query(String(old?.text).replace('add_up_usage', 'add_up_as_before'))
-    assert.deepEqual(await verifyLedger(pool), [])
-    await assert.rejects(session.query('select add_up_as_before(most => 5)'), refusal)
-    // PostgreSQL says that a statement failed before it has undone it, and holds its lock until then.
-    await session.query('select')
-    assert.equal(await addUpUsage(pool), 2)
-    assert.deepEqual(await verifyLedger(pool), [])
-    const window = { startSeconds: todaySeconds, endSeconds: todaySeconds + DAY }
-    const { groups = [] } = await readUsage(pool, { scope: party, ...window, groupBy: { tag: 'run' } })
-    assert.deepEqual(
-      groups.map(({ value, totals }) => [value, totals.charged]),
-      [
-        ['1', 7n],
-        ['0', 5n],
-        ['2', 3n],
-      ],
-    )
-  })

@@ -108,7 +108,7 @@ export const bugsOfDeaths: readonly PlantedBug[] = [
       },
       { file: END, find: 'where hold.amount > 0', replace: 'where hold.amount > 0 and hold.unsettled_at is null' },
     ],
-    sql: `alter table kept_periods drop constraint allowance_periods_charged_check;
+    sql: `alter table kept_periods drop constraint kept_periods_charged_check;
 alter table credentials drop constraint budget_is_sound;`,
     caughtBy: [{ file: 'test/ledger/verbs.test.ts', title: 'agrees on every answer and every row' }],
   },

@@ -37,7 +37,7 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
         replace: 'before.amount, item.amount), case when one = own.allowances[1] then more else 0 end',
       },
     ],
-    sql: 'alter table kept_periods drop constraint allowance_periods_held_check, drop constraint no_overspend;',
+    sql: 'alter table kept_periods drop constraint kept_periods_held_check, drop constraint no_overspend;',
     caughtBy: [{ file: 'test/budgets/growing.test.ts', title: 'ends where the budget of its tag does' }],
   },
   {

@@ -12,7 +12,6 @@ const COPIED = [
   'docs',
 ]
 const LINKED = 'node_modules'
-const FUNCTIONS = 'server/src/storage/functions/'
 const MIGRATIONS = 'server/src/storage/migrations'
 
 /** A copy of the project with a bug in it, or with none, to be removed after use. */
@@ -33,17 +32,14 @@ export function makeCopy(planted: Planted): { readonly folder: string; readonly 
   return { folder, remove }
 }
 
-/** A database has its functions from migrations: those that were patched, and the bug's own SQL, are one more. */
+/** The bug's own SQL is one more migration. */
 function plant(folder: string, { edits, sql }: Planted): void {
-  const statements = sql === undefined ? [] : [sql]
   for (const file of new Set(edits.map((edit) => edit.file))) {
     const place = path.join(folder, file)
-    const text = patched(file, readFileSync(place, 'utf8'), edits)
-    writeFileSync(place, text)
-    if (file.startsWith(FUNCTIONS)) statements.push(text)
+    writeFileSync(place, patched(file, readFileSync(place, 'utf8'), edits))
   }
-  if (statements.length === 0) return
+  if (sql === undefined) return
   const migrations = path.join(folder, MIGRATIONS)
   const number = String(readdirSync(migrations).length + 1).padStart(4, '0')
-  writeFileSync(path.join(migrations, `${number}_planted.sql`), statements.join('\n'), { flag: 'wx' })
+  writeFileSync(path.join(migrations, `${number}_planted.sql`), sql, { flag: 'wx' })
 }

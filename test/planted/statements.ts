@@ -1,4 +1,4 @@
-/** Where today's text of a stored function stands. What is patched there becomes a migration of the copy. */
+/** Where today's text of a stored function stands. */
 export function storedFunction(name: string): string {
   return `server/src/storage/functions/${name}.sql`
 }

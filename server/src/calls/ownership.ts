@@ -30,8 +30,6 @@ type Parts = {
 /** How many of its own calls a process looks at in one comparison, oldest first. */
 const COMPARED = 10_000
 const RETRY_MS = 500
-/** Calls of this program are held against budgets of every kind. */
-const KNOWS = 1
 
 export function createOwnership(parts: Parts): Ownership {
   const { query, ownerId, calls, clock, time, log, renewEveryMs = 3_000, leaseSeconds = 10 } = parts
@@ -43,9 +41,9 @@ export function createOwnership(parts: Parts): Ownership {
   async function renew(): Promise<void> {
     const askedAtMs = clock.monotonicMs()
     const [columns] = await query({
-      name: 'renew_lease_knowing',
-      text: 'select extract(epoch from at)::float8, extract(epoch from since)::float8 from renew_lease_knowing(owner => $1, seconds => $2, knows_in => $3)',
-      values: [ownerId, leaseSeconds, KNOWS],
+      name: 'renew_lease',
+      text: 'select extract(epoch from at)::float8, extract(epoch from since)::float8 from renew_lease(owner => $1, seconds => $2)',
+      values: [ownerId, leaseSeconds],
     })
     const row = new Row(columns)
     time.learn(row.number(0) * 1_000, askedAtMs, clock.monotonicMs())

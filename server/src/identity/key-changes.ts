@@ -5,7 +5,6 @@ import { inTransaction, type Query, type Transactions } from '../storage/transac
 import { beginNoticesAnew } from './budget-notices.ts'
 import { type Budget, budgetFacts, makeAllowance } from './budgets.ts'
 import { changed, TERMS_COLUMNS, type TermsChange, termsFacts, termsPlaces, termsValues } from './key-terms.ts'
-import { requireKnownPeriod } from './known-budgets.ts'
 import { deedTo, expiryFacts, lockKey, memberWith, tell } from './locked-key.ts'
 
 type Parts = { readonly pool: Transactions; readonly ids: Ids }
@@ -26,7 +25,6 @@ export async function setKeyExpiry({ pool }: Parts, by: By, id: Id, expiresAt: D
  */
 export async function setKeyBudget({ pool, ids }: Parts, by: By, id: Id, budget: Budget | null): Promise<void> {
   await inTransaction(pool, async (query) => {
-    await requireKnownPeriod(query, budget)
     const { accountId, allowanceId, formerAllowances, budget: before } = await lockKey(query, id)
     const known = allowanceId === null ? formerAllowances : [allowanceId, ...formerAllowances]
     const again = budget === null ? undefined : await allowanceAmong(query, known, budget)

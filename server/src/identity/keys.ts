@@ -18,7 +18,6 @@ import {
   termsPlaces,
   termsValues,
 } from './key-terms.ts'
-import { requireKnownPeriod } from './known-budgets.ts'
 import { deedTo, expiryFacts, lockKey, memberWith, tell } from './locked-key.ts'
 
 type Parts = { readonly pool: Transactions; readonly ids: Ids }
@@ -43,7 +42,6 @@ export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Prom
   const terms = changed(NO_TERMS, key)
   const id = ids.next()
   return inTransaction(pool, async (query) => {
-    await requireKnownPeriod(query, budget)
     const { shard, accountId } = await lockForNewKey(query, workspaceId, mode)
     const member = await memberWith(query, workspaceId, memberId)
     const secret = makeKey(id, mode, shard)

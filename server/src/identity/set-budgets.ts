@@ -19,7 +19,6 @@ import {
 import { beginNoticesAnew } from './budget-notices.ts'
 import type { Budget } from './budgets.ts'
 import { lockOpenWorkspace } from './closures.ts'
-import { requireKnown } from './known-budgets.ts'
 
 /** How budgets of workspaces, members, tags and end users are set, changed and removed: under the lock under which calls begin. */
 
@@ -46,7 +45,6 @@ const COLUMNS = 'id, account_id, kind, subject, label, period, amount'
 export function setBudget({ pool }: Parts, by: By, given: NewBudget): Promise<AccountBudget> {
   const { workspaceId, mode, kind, subject, label, budget } = given
   return inTransaction(pool, async (query) => {
-    await requireKnown(query)
     const accountId = await lockOpenAccount(query, workspaceId, mode)
     const all = await budgetsOfAccount(query, accountId)
     const id = allowanceIdOf(accountId, kind, subject, budget.period)

@@ -1,7 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import { type Id, NO_ID } from '../kernel/ids.ts'
-import { migratedAt } from '../storage/migrate.ts'
 import type { Place, Step } from '../storage/steps.ts'
 
 /**
@@ -29,30 +28,27 @@ export function labelSteps(pool: pg.Pool, accountId: Id): readonly Step[] {
 const PORTION = 2_000
 const KEYS_AT_ONCE = 500
 const LONG_AGO = '-infinity'
-/** The version with which charges got labels. */
-const LABELS_SINCE = 27
 
 /** A call begins within a day of the time that its id carries. */
 async function firstDay(pool: pg.Pool, accountId: Id): Promise<string> {
   const { rows } = await pool.query(
-    `select to_char(greatest(created_at, $2) at time zone 'UTC' - interval '1 day', 'YYYYMMDD') as day from accounts where id = $1`,
-    [accountId, await migratedAt(pool, LABELS_SINCE)],
+    `select to_char(created_at at time zone 'UTC' - interval '1 day', 'YYYYMMDD') as day from accounts where id = $1`,
+    [accountId],
   )
   return z.object({ day: z.string() }).parse(rows[0]).day
 }
 
-const dayRow = z.object({ day: z.string(), indexed: z.boolean() })
+const dayRow = z.object({ day: z.string() })
 
-/** A day of charges is a partition. Those that were there before the index by account do not have it. */
-async function nextDay(pool: pg.Pool, from: string): Promise<z.output<typeof dayRow> | null> {
+/** A day of charges is a partition. */
+async function nextDay(pool: pg.Pool, from: string): Promise<string | null> {
   const { rows } = await pool.query(
-    `select right(part.relname, 8) as day, exists (select from pg_inherits own join pg_index on indexrelid = own.inhrelid
-       where own.inhparent = 'charges_of_account'::regclass and indrelid = part.oid) as indexed
+    `select right(part.relname, 8) as day
      from pg_inherits join pg_class part on part.oid = inhrelid
      where inhparent = 'charges'::regclass and part.relname >= ('charges_' || $1) collate "C" order by part.relname limit 1`,
     [from],
   )
-  return dayRow.optional().parse(rows[0]) ?? null
+  return dayRow.optional().parse(rows[0])?.day ?? null
 }
 
 /** Where in a day; its statement has no name, so that it is planned for its values: only that day is opened. */
@@ -62,12 +58,10 @@ const FIRST = `first_id_at(to_date($2, 'YYYYMMDD')::timestamp at time zone 'UTC'
 const BEYOND = `first_id_at((to_date($2, 'YYYYMMDD') + 1)::timestamp at time zone 'UTC')`
 const OF_DAY = `id >= ${FIRST} and id < ${BEYOND}`
 
-/** Without the index, whatever the account: the day is read once, from one end to the other. */
-export function chargesOfDay({ accountId, day, at, id }: PlaceInDay, indexed: boolean) {
-  const of = indexed ? 'account_id = $1 and (ended_at, id) > ($3::timestamptz, $4)' : '$3::text is not null and id > $4'
+export function chargesOfDay({ accountId, day, at, id }: PlaceInDay) {
   return {
-    text: `select id, ended_at::text as at, end_user_label is not null and account_id = $1 as labelled from charges
-      where ${OF_DAY} and ${of} order by ${indexed ? 'ended_at, id' : 'id'} limit $5`,
+    text: `select id, ended_at::text as at, end_user_label is not null as labelled from charges
+      where ${OF_DAY} and account_id = $1 and (ended_at, id) > ($3::timestamptz, $4) order by ended_at, id limit $5`,
     values: [accountId, day, at, id, PORTION],
   }
 }
@@ -80,10 +74,9 @@ const chargeRow = z.object({ id: z.string(), at: z.string(), labelled: z.boolean
 
 async function eraseInCharges(pool: pg.Pool, accountId: Id, after: Place | null): Promise<Place | null> {
   const [from = await firstDay(pool, accountId), at = LONG_AGO, id = NO_ID] = after ?? []
-  const found = await nextDay(pool, from)
-  if (found === null) return null
-  const { day, indexed } = found
-  const { rows } = await pool.query(chargesOfDay({ accountId, day, at, id }, indexed))
+  const day = await nextDay(pool, from)
+  if (day === null) return null
+  const { rows } = await pool.query(chargesOfDay({ accountId, day, at, id }))
   const looked = z.array(chargeRow).parse(rows)
   const labelled = looked.flatMap((charge) => (charge.labelled ? [charge.id] : []))
   if (labelled.length > 0) await pool.query(eraseOfDay(day, labelled))

@@ -5,60 +5,54 @@ import { describe, it } from 'node:test'
 import type pg from 'pg'
 import { z } from 'zod'
 import { ROOT } from '../../../harness/root.ts'
-import { differences, functionFiles, functionsIn } from '../../../harness/sql-functions.ts'
+import { checksumOf, definesItself, functionFiles, functionsIn } from '../../../harness/sql-functions.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { withClient } from '../../../test/storage/with-client.ts'
 import { AHEAD_MAX, MIGRATIONS_FOLDER, readMigrations } from './migrations.ts'
 
 const database = await freshDatabase()
 const inDatabase = <T>(work: (client: pg.Client) => Promise<T>) => withClient(database.url, work)
-const against = (files: ReadonlyMap<string, string>) => inDatabase((client) => differences(client, files))
-const files = functionFiles()
 
 describe('the files of functions', () => {
-  it('say what a fresh database has', async () => {
-    assert.deepEqual(await against(files), { changed: [], gone: [] })
+  const files = functionFiles()
+
+  it('are the functions of a database, each in a file of its name', async () => {
+    const names = (await inDatabase(functionsIn)).map(({ name }) => name)
+    assert.deepEqual(names.toSorted(), [...files.keys()].toSorted())
+    for (const [name, text] of files) assert.ok(definesItself(name, text), name)
   })
 
-  it('are found wanting where one says something else, and where one is missing', async () => {
+  it('may not define anything but the function of their name', () => {
     const text = files.get('first_id_at') ?? ''
-    const other = text.replace('language sql', 'language sql strict')
-    assert.notEqual(other, text)
-    const changed = await against(new Map([...files, ['first_id_at', other]]))
-    assert.deepEqual(changed, { changed: ['first_id_at'], gone: [] })
-    const missing = await against(new Map([...files].filter(([name]) => name !== 'first_id_at')))
-    assert.deepEqual(
-      missing.gone.map(({ name }) => name),
-      ['first_id_at'],
-    )
-  })
-
-  it('may not define anything but the function of their name', async () => {
-    const wrong = new Map([['first_id_at', 'drop table accounts']])
-    await assert.rejects(against(wrong), /should be comments, then "create or replace function first_id_at/)
+    assert.equal(definesItself('first_id_at', `${text}drop table accounts;\ncreate table accounts (id uuid);\n`), false)
+    assert.equal(definesItself('second_id_at', text), false)
   })
 })
 
-const release = z.object({
+const Release = z.object({
   version: z.string(),
   commit: z.string().regex(/^[0-9a-f]{40}$/),
   migrations: z.record(z.string(), z.string()),
   functions: z.record(z.string(), z.string()),
-  /** How many more migrations than its own its processes accept; 0.1.0 did not say. */
-  ahead: z.int().default(1),
+  /** What each said, as a checksum. */
+  function_files: z.record(z.string(), z.string()),
+  /** How many more migrations than its own its processes accept. */
+  ahead: z.int(),
 })
+type Release = z.output<typeof Release>
 
 const RELEASES = path.join(ROOT, 'docs/releases')
+/** From which there is no way up. */
+const BEFORE = '0.1.0.json'
 const byVersion = new Intl.Collator('en', { numeric: true }).compare
 const released = readdirSync(RELEASES)
-  .filter((file) => file.endsWith('.json'))
+  .filter((file) => file.endsWith('.json') && file !== BEFORE)
   .sort(byVersion)
-  .map((file) => release.parse(JSON.parse(readFileSync(path.join(RELEASES, file), 'utf8'))))
+  .map((file) => Release.parse(JSON.parse(readFileSync(path.join(RELEASES, file), 'utf8'))))
 
 describe('what was released', () => {
   it('has migrations that were never edited since', async () => {
     const now = new Map((await readMigrations(MIGRATIONS_FOLDER)).map(({ file, checksum }) => [file, checksum]))
-    assert.ok(released.length > 0)
     for (const { version, migrations } of released)
       for (const [file, checksum] of Object.entries(migrations))
         assert.equal(now.get(file), checksum, `${file} of ${version}`)
@@ -66,10 +60,30 @@ describe('what was released', () => {
 
   it('has at most as many migrations since then as processes of a release accept', async () => {
     const now = await readMigrations(MIGRATIONS_FOLDER)
-    const [last] = released.slice(-1)
-    // 0.1.0 accepts one, and is known not to start on what came after it: docs/reliability.md says so.
-    if (last?.version === '0.1.0') return
-    assert.ok(now.length - Object.keys(last?.migrations ?? {}).length <= (last?.ahead ?? 0))
+    for (const { migrations, ahead } of released.slice(-1))
+      assert.ok(now.length - Object.keys(migrations).length <= ahead)
+  })
+
+  it('has functions that changed since then with a migration, and with calls_may_fit where calls are written by statements too', async () => {
+    const { length } = await readMigrations(MIGRATIONS_FOLDER)
+    for (const release of released.slice(-1))
+      assert.deepEqual(unlawful(release, { files: functionFiles(), migrations: length }), [])
+  })
+
+  it('is found unlawful where a function changed without a migration, or the way of calls without calls_may_fit', () => {
+    const files = functionFiles()
+    const function_files = Object.fromEntries([...files].map(([name, text]) => [name, checksumOf(text)]))
+    const release = { migrations: { '0001_baseline.sql': '' }, function_files }
+    const changed = (...names: readonly string[]) =>
+      new Map([...files].map(([name, text]) => [name, names.includes(name) ? `-- Changed.\n${text}` : text]))
+    for (const [names, migrations, expected] of [
+      [[], 1, []],
+      [['first_id_at'], 2, []],
+      [['first_id_at'], 1, ['first_id_at changed, and no migration says so']],
+      [['give_back'], 2, ['give_back changed, and calls_may_fit did not']],
+      [['give_back', 'calls_may_fit'], 2, []],
+    ] as const)
+      assert.deepEqual(unlawful(release, { files: changed(...names), migrations }), expected)
   })
 
   it('has functions, tables and columns that processes of every release that may start on it can still use', async () => {
@@ -77,15 +91,13 @@ describe('what was released', () => {
     const migrations = await readMigrations(MIGRATIONS_FOLDER)
     for (const { version, migrations: own, functions } of released) {
       const count = Object.keys(own).length
-      // 0.1.0 is looked at however far behind it is: processes of it go on serving during the upgrade.
       if (migrations.length - count > AHEAD_MAX && version !== released.at(-1)?.version) continue
-      const then = await inEmpty(async (client) => {
+      const { columns } = await inEmpty(async (client) => {
         for (const { text } of migrations.slice(0, count)) await client.query(text)
         return usableIn(client)
       })
-      assert.ok(then.columns.size > 0)
-      assert.deepEqual(breaks(then, now), HARMLESS[version] ?? [], version)
-      for (const [name, signature] of Object.entries(functions)) assert.equal(now.functions.get(name), signature, name)
+      assert.ok(columns.size > 0)
+      assert.deepEqual(breaks({ columns, functions: new Map(Object.entries(functions)) }, now), [], version)
     }
   })
 
@@ -111,8 +123,26 @@ describe('what was released', () => {
   })
 })
 
-/** 0.1.0 writes a subject as a parameter without a type, and never reads it: what was a UUID may be a text. */
-const HARMLESS: Readonly<Record<string, readonly string[]>> = { '0.1.0': ['audit.subject has another type'] }
+/** What processes write for calls by statements of their own, which a function that says it otherwise would contradict. */
+const WRITE_CALLS = ['begin_attributed_calls', 'end_attributed_calls', 'meter_budget', 'give_back']
+
+/** What changed since a release against the law of CONTRIBUTING.md. */
+function unlawful(
+  release: Pick<Release, 'migrations' | 'function_files'>,
+  now: { readonly files: ReadonlyMap<string, string>; readonly migrations: number },
+): readonly string[] {
+  const changed = [...now.files]
+    .filter(([name, text]) => release.function_files[name] !== checksumOf(text))
+    .map(([name]) => name)
+  const isUntold = now.migrations === Object.keys(release.migrations).length
+  const isLeft = !changed.includes('calls_may_fit')
+  return [
+    ...changed.filter(() => isUntold).map((name) => `${name} changed, and no migration says so`),
+    ...changed
+      .filter((name) => isLeft && WRITE_CALLS.includes(name))
+      .map((name) => `${name} changed, and calls_may_fit did not`),
+  ]
+}
 
 type Column = { readonly type: string; readonly mustBeGiven: boolean }
 type Usable = {

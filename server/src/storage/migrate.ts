@@ -4,7 +4,14 @@ import { type Clock, systemClock } from '../kernel/clock.ts'
 import type { Secret } from '../kernel/secret.ts'
 import type { Log } from '../telemetry/log.ts'
 import { connectionSettings, createSockets } from './connection.ts'
-import { type Applied, MIGRATIONS_FOLDER, type Migration, missingFrom, readMigrations } from './migrations.ts'
+import {
+  type Applied,
+  MIGRATIONS_FOLDER,
+  type Migration,
+  missingFrom,
+  readFunctions,
+  readMigrations,
+} from './migrations.ts'
 
 type Parts = {
   /** A direct connection: a pooler between us and PostgreSQL would lose the session's lock. */
@@ -27,7 +34,8 @@ const ANSWER_MARGIN_MS = 10_000
 
 /**
  * Brings the database to this program's version and says which files were applied. Each file and the note that it was
- * applied commit together, so one that fails leaves nothing: it is missing as before, and can be run again.
+ * applied commit together, so one that fails leaves nothing: it is missing as before, and can be run again. With the last of them all
+ * functions become those of this version: whoever changes one adds a migration, be it one that only says why.
  */
 export async function migrate(parts: Parts): Promise<readonly string[]> {
   const { url, log, folder = MIGRATIONS_FOLDER, statementTimeoutMs = 10 * 60_000 } = parts
@@ -55,8 +63,9 @@ export async function migrate(parts: Parts): Promise<readonly string[]> {
       applied_at timestamptz not null default clock_timestamp()
     )`)
     const missing = missingFrom(await readApplied(client), migrations)
+    const functions = await readFunctions(folder)
     for (const migration of missing) {
-      await apply(client, migration, parts.lockTimeoutMs ?? 5_000)
+      await apply(client, migration, migration === missing.at(-1) ? functions : '', parts.lockTimeoutMs ?? 5_000)
       log.info('migration applied', { version: migration.file })
     }
     await client.end()
@@ -75,12 +84,6 @@ export async function requireMigrated(pool: pg.Pool, folder: string = MIGRATIONS
   throw new Error(`Migration ${first.file}${others} has not been applied to the database: run farebox migrate.`)
 }
 
-/** When the database came to a version. */
-export async function migratedAt(pool: pg.Pool, version: number): Promise<Date> {
-  const { rows } = await pool.query('select applied_at as at from schema_migrations where version = $1', [version])
-  return z.object({ at: z.date() }).parse(rows[0]).at
-}
-
 /** Trying again instead of waiting in PostgreSQL, where a waiter would itself be an open transaction. */
 async function awaitTurn(client: pg.Client, { clock = systemClock, turnTimeoutMs = 120_000 }: Parts): Promise<void> {
   const deadlineMs = clock.monotonicMs() + turnTimeoutMs
@@ -93,12 +96,13 @@ async function awaitTurn(client: pg.Client, { clock = systemClock, turnTimeoutMs
   }
 }
 
-async function apply(client: pg.Client, migration: Migration, lockTimeoutMs: number): Promise<void> {
+async function apply(client: pg.Client, migration: Migration, functions: string, lockTimeoutMs: number): Promise<void> {
   const { version, file, text, checksum } = migration
   try {
     await client.query('begin')
     await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
     await client.query(text)
+    if (functions !== '') await replaceFunctions(client, functions)
     const record = 'insert into schema_migrations (version, file, checksum) values ($1, $2, $3)'
     await client.query(record, [version, file, checksum])
     await client.query('commit')
@@ -108,6 +112,13 @@ async function apply(client: pg.Client, migration: Migration, lockTimeoutMs: num
     // The connection was lost, perhaps with the commit: the next run applies the file, or finds it applied.
     throw new Error(`Migration ${file} was interrupted: run farebox migrate again.`, { cause: error })
   }
+}
+
+async function replaceFunctions(client: pg.Client, functions: string): Promise<void> {
+  // They name each other, in whichever order they come.
+  await client.query('set local check_function_bodies = off')
+  await client.query(functions)
+  await client.query('select make_charge_partitions()')
 }
 
 async function couldRollBack(client: pg.Client): Promise<boolean> {

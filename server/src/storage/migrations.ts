@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 
@@ -16,6 +17,8 @@ export type Applied = { readonly version: number; readonly file: string; readonl
 /** Beside this file in the source, and beside the bundle where the build copies them. */
 export const MIGRATIONS_FOLDER = path.join(import.meta.dirname, 'migrations')
 
+/** Until 0.2.0 there were other migrations. */
+const FIRST_OF_0_1_0 = '0001_change_log.sql'
 const FILE_NAME = /^(\d{4})_[a-z0-9_]+\.sql$/
 const OWN_TRANSACTION = /^\s*(begin|start\s+transaction|commit|rollback|abort)(\s+(work|transaction))?\s*;/im
 /**
@@ -40,8 +43,18 @@ export async function readMigrations(folder: string): Promise<readonly Migration
   )
 }
 
+/** What every stored function does in this version, from the folder beside that of its migrations. */
+export async function readFunctions(migrations: string): Promise<string> {
+  const folder = path.join(migrations, '../functions')
+  if (!existsSync(folder)) return ''
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort()
+  return (await Promise.all(files.map((file) => readFile(path.join(folder, file), 'utf8')))).join('\n')
+}
+
 /** Which migrations a database still needs; throws where it is not one that this program can work with. */
 export function missingFrom(applied: readonly Applied[], migrations: readonly Migration[]): readonly Migration[] {
+  if (applied.some(({ file }) => file === FIRST_OF_0_1_0))
+    throw new Error('The database is of 0.1.0, from which there is no way up: give this version a new one.')
   const newest = applied.reduce((most, { version }) => Math.max(most, version), 0)
   const ahead = newest - migrations.length
   if (ahead > AHEAD_MAX)

@@ -295,7 +295,10 @@ describe('a task that has ended', () => {
       await expireTasks({ pool, log: silentLog }, DAY_SECONDS)
       await resolveOverdue({ pool, log: silentLog }, DAY_SECONDS)
       assert.equal(await resolveCall(pool, task.id, nanos(HELD)), undefined)
-      await pool.query("select reschedule_tasks(array[$1::uuid], array['PENDING'], array[0], 120)", [task.id])
+      await pool.query(
+        "select reschedule_tasks_at(array[$1::uuid], array['PENDING'], array[0], array[null]::float8[], 120)",
+        [task.id],
+      )
       assert.deepEqual(await look(task), before)
       assert.deepEqual(await paidBy(task), paid)
       cells += Object.keys(ENDS).length + 7

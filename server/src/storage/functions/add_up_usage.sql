@@ -127,11 +127,11 @@ begin
       value = row.value + excluded.value,
       charged = row.charged + excluded.charged
   ), days as (
-    insert into usage_days as row (scope_id, about, subject, day, added_by, account_id, subject_label, requests, failed_requests,
+    insert into usage_days as row (scope_id, about, subject, day, account_id, subject_label, requests, failed_requests,
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-    select scope_id, about, subject, date_trunc('day', hour, 'UTC'), 37, account_id, max(label), sum(requests), sum(failed_requests),
+    select scope_id, about, subject, date_trunc('day', hour, 'UTC'), account_id, max(label), sum(requests), sum(failed_requests),
       sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
-    from one_by_one group by 1, 2, 3, 4, 6
+    from one_by_one group by 1, 2, 3, 4, 5
     on conflict (scope_id, about, subject, day) do update set
       subject_label = coalesce(excluded.subject_label, row.subject_label),
       requests = row.requests + excluded.requests,

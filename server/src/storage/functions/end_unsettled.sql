@@ -23,13 +23,13 @@ language sql volatile as $$
     ) with ordinality ended (outcome, charged, overrun, free, ended_now, settled_at, window_keys, window_states, place)
     join unnest(ids, accounts_of, amounts) with ordinality item (id, account_id, amount, place) using (place)
   ), tasks_ended as materialized (
-    select end_tasks(
-      array_agg(id),
-      array_agg(case when amount is null then 'FAILED' else 'UNKNOWN' end),
-      array_agg(null::bytea), array_agg(null::double precision), array_agg(null::integer), array_agg(null::integer),
-      array_agg(case when amount is null then 'NotExecuted' end),
-      array_agg(case when amount is null then 'The task was never carried out.' end),
-      array_agg(true), max(settled_at)
+    select end_tasks_at(
+      task_ids => array_agg(id),
+      states => array_agg(case when amount is null then 'FAILED' else 'UNKNOWN' end),
+      urls => '{}', lengths => '{}', counts => '{}', resolutions => '{}',
+      codes => array_agg(case when amount is null then 'NotExecuted' end),
+      messages => array_agg(case when amount is null then 'The task was never carried out.' end),
+      scheduled_seconds => '{}', ended_seconds => '{}', ended_now => array_agg(true), at => max(settled_at)
     ) as done from ended
   )
   -- Reads what the tasks' part answers, because what nobody reads is not done.

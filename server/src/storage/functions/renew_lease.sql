@@ -1,12 +1,14 @@
--- For processes of releases that know budgets of keys alone. They may run while there are no others; whoever sets the first one waits until
--- none of them lives.
+-- Gives PostgreSQL's clock as well, by which ids are made.
 create or replace function renew_lease(owner uuid, seconds double precision, out at timestamptz, out since timestamptz)
 language plpgsql volatile as $$
 begin
-  perform pg_advisory_xact_lock_shared(hashtext('farebox budgets'));
-  if exists (select from budgets) then
-    raise exception 'there are budgets that this release of the program does not know: run a newer one, or remove them with farebox budgets remove';
-  end if;
-  select lease.at, lease.since into at, since from renew_lease_knowing(owner, seconds, 0) lease;
+  at := clock_timestamp();
+  insert into owners as row (id, lease_until, renew_by, held_since)
+  values (owner, at + make_interval(secs => seconds), at + make_interval(secs => seconds / 2), at)
+  on conflict (id) do update set
+    lease_until = excluded.lease_until,
+    renew_by = excluded.renew_by,
+    held_since = case when row.renew_by >= at then row.held_since else at end
+  returning held_since into since;
 end
 $$;
