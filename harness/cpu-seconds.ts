@@ -8,12 +8,22 @@ export function cpuSeconds(): number {
 }
 
 export function exactCpuSeconds(): number {
+  return sumOf(0, 4)
+}
+
+/** What those have used that this process started, and has seen end. */
+export function endedCpuSeconds(): number {
+  return sumOf(2, 4)
+}
+
+function sumOf(first: number, end: number): number {
   try {
     const fields = readFileSync('/proc/self/stat', 'utf8')
       .replace(/^.*\) /s, '')
       .split(' ')
     // utime, stime, cutime and cstime, of which the first is the 14th field of all.
-    return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_A_SECOND
+    const times = fields.slice(11, 15).slice(first, end)
+    return times.reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_A_SECOND
   } catch {
     return 0
   }

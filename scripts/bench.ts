@@ -10,10 +10,10 @@ import { scriptArguments } from '../harness/script-arguments.ts'
 /**
  * `npm run bench -- <name> [--json] [--record] [--reduced] [--rounds <count>]`: a benchmark beside its baseline. Fails when a
  * goal is missed. A recorded run is kept under docs/proof/; a reduced one takes seconds and only shows that it works.
- * `compare` takes the release, tag or commit that this version is compared with.
+ * `compare` and `starts` take the release, tag or commit that this version is compared with.
  */
 const { values: flags, positionals } = scriptArguments(
-  'Usage: npm run bench -- <name> [--json] [--record] [--reduced] [--rounds <count>]: a benchmark beside its baseline; or compare [<release, tag or commit>].',
+  'Usage: npm run bench -- <name> [--json] [--record] [--reduced] [--rounds <count>]: a benchmark beside its baseline; or compare or starts [<release, tag or commit>].',
   {
     json: { type: 'boolean', default: false },
     record: { type: 'boolean', default: false },
@@ -23,8 +23,8 @@ const { values: flags, positionals } = scriptArguments(
   { allowPositionals: true },
 )
 const [name = '', other, ...more] = positionals
-/** The one that measures two versions. */
-const COMPARING = 'compare'
+/** Those that measure two versions. */
+const COMPARING: ReadonlySet<string> = new Set(['compare', 'starts'])
 const file = path.join(ROOT, 'bench', name, 'index.ts')
 if (name === '' || !existsSync(file)) {
   const known = readdirSync(path.join(ROOT, 'bench')).filter((one) =>
@@ -34,8 +34,10 @@ if (name === '' || !existsSync(file)) {
   process.exit(1)
 }
 
-if (more.length > 0 || (other !== undefined && name !== COMPARING)) {
-  console.error(`${name} takes no ${more[0] ?? other}: only ${COMPARING} takes a name, of one version.`)
+if (more.length > 0 || (other !== undefined && !COMPARING.has(name))) {
+  console.error(
+    `${name} takes no ${more[0] ?? other}: only ${[...COMPARING].join(' and ')} take a name, of one version.`,
+  )
   process.exit(1)
 }
 const against = other === undefined ? undefined : versionNamed(other)

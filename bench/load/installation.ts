@@ -47,6 +47,9 @@ type Options = {
 type Environment = Readonly<Record<string, string | undefined>>
 type Command = (...words: string[]) => Promise<unknown>
 
+/** 724c812e and those before it knew no `none`. */
+export const FOR_EVERY_VERSION = { FAREBOX_LOG_LEVEL: 'warn', FAREBOX_HTTP_TRUSTED_PROXIES: '127.0.0.1' }
+
 export const MODEL = 'vendor/model'
 const SLOT = 'openai'
 
@@ -63,7 +66,7 @@ export async function startInstallation(options: Options): Promise<Installation>
     started.onStop(postgres.remove)
     pin('postgres', postgres.pid())
     const masterKey = makeMasterKey()
-    const own = { FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal(), FAREBOX_LOG_LEVEL: 'warn', ...env }
+    const own = { FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal(), ...FOR_EVERY_VERSION, ...env }
     const known = await migrate(version, { ...gatewayEnvironment(postgres.url()), ...own })
     const bulk = new pg.Pool({ connectionString: postgres.url(), max: 1, options: '-c synchronous_commit=off' })
     started.onStop(() => bulk.end())
