@@ -4,11 +4,6 @@
 create or replace function expire_tasks(after_seconds double precision, most integer) returns table (id uuid, overrun bigint)
 language plpgsql volatile as $$
 #variable_conflict use_column
-declare
-  due uuid[];
-  ids uuid[];
-  accounts_of uuid[];
-  amounts bigint[];
 begin
   update tasks set
     state = 'FAILED', code = 'NotExecuted', message = 'The task was never carried out.',
@@ -18,13 +13,9 @@ begin
     where state = 'CREATING' and not exists (select from holds where holds.id = tasks.id)
     limit most for update skip locked
   ));
-  due := array(select id from tasks where ended_at is null and created_at < clock_timestamp() - make_interval(secs => after_seconds)
-    order by created_at limit most);
-  perform 1 from accounts
-  where accounts.id in (select account_id from holds where id = any (due))
-  order by accounts.id for no key update;
-  select array_agg(id), array_agg(account_id), array_agg(amount) into ids, accounts_of, amounts from holds where id = any (due);
-  if ids is null then return; end if;
-  return query select ended.id, ended.overrun from end_unsettled(ids, accounts_of, amounts, true) ended;
+  return query select * from give_up_tasks(array(
+    select id from tasks where ended_at is null and created_at < clock_timestamp() - make_interval(secs => after_seconds)
+      order by created_at limit most
+  ));
 end
 $$;
