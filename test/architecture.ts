@@ -20,7 +20,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ['gateway'],
   ['tasks', 'contracts'],
   ['http'],
-  ['oauth', 'agent', 'site', 'account', 'admin', 'mail'],
+  ['oauth', 'agent', 'site', 'account', 'admin', 'mail', 'operate'],
   ['cli'],
   ['app'],
   ['app.ts'],

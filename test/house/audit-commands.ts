@@ -10,7 +10,7 @@ import { Secret } from '../../server/src/kernel/secret.ts'
 import type { Facts } from '../../server/src/storage/audit.ts'
 import { ids, makeCustomer, setPaid } from '../identity/customers.ts'
 import { makeGranted, makeMember } from '../identity/granted.ts'
-import { callOf, openSession, outcomesOf } from '../ledger/session.ts'
+import { callOf, openSession, outcomesOf, postOf } from '../ledger/session.ts'
 
 /** What a line of the command line is to leave in the audit log. */
 export type Expected = {
@@ -372,6 +372,22 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
         deed: () => ({
           ...{ action: 'account.credited', workspaceId, subject, before: null },
           after: { usd: '5.000000000', kind: 'promotion', accountId, expiresAt: '2099-01-31T00:00:00.000Z' },
+        }),
+      }
+    },
+    async 'charges refund'() {
+      const { workspaceId, accountId, keyId } = await makeCustomer(pool, { paid: 5_000_000_000n })
+      const call = callOf({ accountId, credentialId: keyId }, { hold: 2_000_000_000n })
+      const session = await openSession(databaseUrl)
+      await session.begin(call)
+      await session.end(postOf(call, 1_000_000_000n))
+      await session.close()
+      const subject = ids.next()
+      return {
+        line: ['charges', 'refund', call.id, '--amount', '0.5', '--reason', 'Late.', '--id', subject],
+        deed: () => ({
+          ...{ action: 'charge.refunded', workspaceId, subject, before: null },
+          after: { usd: '0.500000000', corrects: call.id, reason: 'Late.', kind: 'charge_reversal' },
         }),
       }
     },

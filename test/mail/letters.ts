@@ -25,6 +25,10 @@ export const LETTERS: { readonly [What in Mail['what']]: Extract<Mail, { what: W
     ...{ what: 'member_removed', ...TO, workspace: 'Harbour Labs', member: 'jo@harbour.example', keys: 2 },
     ...{ by: 'Mira Halloran', became: 'kept', siteUrl: SITE },
   },
+  charge_refunded: {
+    ...{ what: 'charge_refunded', ...TO, workspace: 'Harbour Labs', callId: '01a1e0c2-0000-7000-8000-000000000002' },
+    ...{ amount: '0.004000000', reason: 'The answer was cut off.', siteUrl: SITE },
+  },
   grant_reused: {
     ...{ what: 'grant_reused', ...TO, client: 'Tram Planner', workspace: 'Harbour Labs' },
     ...{ ...WHERE, grantsUrl: `${SITE}/grants` },

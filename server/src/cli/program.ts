@@ -30,6 +30,16 @@ const GROUPS: readonly Group[] = [
   { words: ['budgets'], load: async () => (await import('./budgets.ts')).addBudgetCommands },
   { words: ['grants'], load: async () => (await import('./grants.ts')).addGrantCommands },
   { words: ['credit'], load: async () => (await import('./credit.ts')).addCreditCommand },
+  {
+    words: ['charges'],
+    load: async () =>
+      addGroup(
+        await import('./of-actions.ts'),
+        await import('../operate/actions.ts'),
+        'charges',
+        'correct what calls were charged',
+      ),
+  },
   { words: ['quota'], load: async () => (await import('./quota.ts')).addQuotaCommands },
   { words: ['people', 'members'], load: async () => (await import('./people.ts')).addPeopleCommands },
   { words: ['prices'], load: async () => (await import('./prices.ts')).addPriceCommands },
@@ -43,6 +53,16 @@ const GROUPS: readonly Group[] = [
   { words: ['audit'], load: async () => (await import('./audit.ts')).addAuditCommand },
   { words: ['contract'], load: async () => (await import('./contract.ts')).addContractCommands },
 ]
+
+function addGroup(
+  { addActions }: typeof import('./of-actions.ts'),
+  { ACTIONS }: typeof import('../operate/actions.ts'),
+  group: string,
+  summary: string,
+): Add {
+  const actions = ACTIONS.filter(({ name }) => name.startsWith(`${group} `))
+  return (program) => addActions(program, group, summary, actions)
+}
 
 function addServe({ declared, running }: typeof import('./command.ts'), serve: Parts['serve']): Add {
   return (program) => {

@@ -190,6 +190,16 @@ export async function findWorkspace(pool: pg.Pool, id: Id): Promise<Workspace> {
   return workspaceRow.parse(rows[0])
 }
 
+const ownerRow = z.object({ id: z.string(), name: z.string() })
+
+/** Whose money it is; undefined for an account that belongs to no workspace. */
+export async function workspaceOfAccount(query: Query, accountId: Id): Promise<z.output<typeof ownerRow> | undefined> {
+  const { rows } = await query('select id, name from workspaces where live_account_id = $1 or test_account_id = $1', [
+    accountId,
+  ])
+  return ownerRow.optional().parse(rows[0])
+}
+
 const listedRow = tierRow
   .extend({
     id: z.string(),

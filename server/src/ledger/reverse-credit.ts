@@ -1,7 +1,6 @@
-import { hash } from 'node:crypto'
 import type pg from 'pg'
 import { z } from 'zod'
-import type { Id } from '../kernel/ids.ts'
+import { type Id, idFor } from '../kernel/ids.ts'
 import { formatUsd, NANOS_LIMIT, type Nanos, nanos, ZERO } from '../kernel/money.ts'
 import { type By, record } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
@@ -44,7 +43,8 @@ const reversals = z.tuple([
 ])
 
 async function reverseWhole(query: Query, paymentId: Id, by: By): Promise<ReversedCredit> {
-  const reversalId = reversalOf(paymentId)
+  // The same for the same payment, so that it is taken back once, whoever asks and however often.
+  const reversalId = idFor(`reversal of ${paymentId}`)
   await query('select reverse_payment(reversal_id => $1, payment_id => $2, most => $3)', [
     reversalId,
     paymentId,
@@ -81,10 +81,4 @@ async function endPromotion(query: Query, accountId: Id, id: Id, by: By): Promis
   const after = { usd: formatUsd(amount) }
   await record(query, by, { action: 'promotion.ended', of: accountId, subject: id, before: null, after })
   return { ...ended, amount, isNew: true }
-}
-
-/** The same for the same payment, so that it is taken back once, whoever asks and however often. */
-function reversalOf(paymentId: Id): Id {
-  const hex = hash('sha256', `reversal of ${paymentId}`, 'hex')
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }

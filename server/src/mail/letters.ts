@@ -24,6 +24,8 @@ export function letterOf(mail: Mail): Letter {
       return adminAdded(mail)
     case 'member_removed':
       return memberRemoved(mail)
+    case 'charge_refunded':
+      return chargeRefunded(mail)
     case 'grant_reused':
       return grantReused(mail)
     case 'mandate_used':
@@ -167,6 +169,21 @@ function memberRemoved({ workspace, member, by, keys, became, siteUrl }: Of<'mem
         : paragraph`${strong(`API keys of theirs that worked: ${count(keys)}.`)} These ${KEYS_BECAME[became]}.`,
       link('The website', siteUrl),
       small`Owners of ${place} get this whenever a member leaves or is removed.`,
+    ],
+  }
+}
+
+function chargeRefunded({ workspace, callId, amount, reason, siteUrl }: Of<'charge_refunded'>): Letter {
+  const place = nameOf(workspace)
+  const title = `${amount} USD were given back to ${place}`
+  return {
+    subject: title,
+    title,
+    blocks: [
+      paragraph`${strong(`${amount} USD`)} of what the call ${callId} was charged are in the balance of ${strong(place)} again.`,
+      paragraph`The reason that was given: ${reason}`,
+      link('The website', siteUrl),
+      small`The statement has it under the day on which it was given back. Owners of ${place} get this.`,
     ],
   }
 }

@@ -49,6 +49,11 @@ export const mail = z.discriminatedUnion('what', [
     ...{ what: z.literal('member_removed'), to, workspace: text, member: text, by: text, siteUrl: url },
     ...{ keys: z.int(), became: z.enum(['revoked', 'kept', 'assigned']).nullable() },
   }),
+  /** To owners: what a call was charged was given back, or a part of it. `amount` is of USD. */
+  z.strictObject({
+    ...{ what: z.literal('charge_refunded'), to, workspace: text, callId: text, amount: text, reason: text },
+    siteUrl: url,
+  }),
   /** A client's refresh token came again after it had been used, so that its grant was ended. */
   z.strictObject({
     ...{ what: z.literal('grant_reused'), to, client: text, workspace: text },

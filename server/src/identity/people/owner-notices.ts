@@ -53,21 +53,29 @@ export async function tellOfRemoval(query: Query, notices: Notices, removed: Rem
   await tellOwners(query, notices, { workspaceId: workspace.id, except: email, letter })
 }
 
-type OwnerLetter = 'admin_added' | 'member_removed'
+type OwnerLetter = 'admin_added' | 'member_removed' | 'charge_refunded'
 type Unaddressed<Letter> = Letter extends Mail ? Omit<Letter, 'to' | 'siteUrl'> : never
 type Told = {
   readonly workspaceId: Id
-  readonly except: string
+  /** An address that is told otherwise. */
+  readonly except?: string
   readonly letter: Unaddressed<Extract<Mail, { what: OwnerLetter }>>
 }
 
 const emailRow = z.object({ email: z.string() })
 
-async function tellOwners(query: Query, { sendMail, siteUrl }: NonNullable<Notices>, told: Told): Promise<void> {
+/** Writes to every owner, and says to how many. */
+export async function tellOwners(
+  query: Query,
+  { sendMail, siteUrl }: NonNullable<Notices>,
+  told: Told,
+): Promise<number> {
   const { rows } = await query(
     `select people.email from members join people on people.id = person_id
      where workspace_id = $1 and role = 'owner' and members.email <> $2 order by members.id limit 500`,
-    [told.workspaceId, told.except],
+    [told.workspaceId, told.except ?? ''],
   )
-  for (const { email: to } of z.array(emailRow).parse(rows)) await sendMail(query, { ...told.letter, to, siteUrl })
+  const owners = z.array(emailRow).parse(rows)
+  for (const { email: to } of owners) await sendMail(query, { ...told.letter, to, siteUrl })
+  return owners.length
 }
