@@ -84,7 +84,17 @@ describe('a second factor', () => {
     const { email } = await withFactor()
     const visitor = await halfSignedIn(email)
     assert.match((await visitor.fill('/second-factor', { code: '000000' })).text, /4 more tries until /)
-    assert.match((await visitor.fill('/recovery', { recovery: 'AAAAA-AAAAA' })).text, /3 more tries until /)
+    assert.match((await visitor.fill('/recovery', { recovery: 'AAAAA-AAAAA' })).text, /4 more tries until /)
+  })
+
+  it('leads to a new password after twenty wrong codes in a row', async () => {
+    const { email, key } = await withFactor()
+    await pool.query('update people set factor_failures = 20 where email = $1', [email])
+    const visitor = await halfSignedIn(email)
+    const { status, text } = await visitor.fill('/second-factor', { code: codeAt(key, 1) })
+    assert.equal(status, 403)
+    assert.match(text, /Choose a new password first/)
+    assert.match(text, /<a href="\/reset">/)
   })
 
   it('is replaced by a recovery code, once each', async () => {

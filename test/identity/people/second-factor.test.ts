@@ -114,6 +114,23 @@ describe('a second factor', () => {
     assert.equal(new Set(rows.map(({ hash }) => hash)).size, rows.length)
   })
 
+  it('is passed by its owner while somebody else guesses: with a recovery code at once, with a code after a reset', async () => {
+    const { email, personId, key, codes } = await withFactor()
+    const guesses = await Promise.all([waiting(email), waiting(email)])
+    for (const guess of guesses)
+      for (let n = 0; n < 5; n += 1)
+        assert.equal(await people.passSecondFactor(guess, { code: '000000' }, visitor()), null)
+    const own = await waiting(email)
+    await assert.rejects(people.passSecondFactor(own, { code: shown(key) }, visitor()), { code: 'rate_limit_exceeded' })
+    assert.equal(await people.removeSecondFactor(personId, { code: '000000' }, visitor()), false)
+    assert.notEqual(await people.passSecondFactor(own, { recovery: codes[0] ?? '' }, visitor()), null)
+    assert.equal(await countOf(pool, 'select factor_failures from people where id = $1', [personId]), 0, 'in a row')
+    await people.askReset(visitor(), email)
+    const reset = await people.reset(visitor(), await tokenFor(email, 'reset'), PASSWORD)
+    const passed = await people.passSecondFactor(reset?.session.reveal() ?? '', { code: shown(key) }, visitor())
+    assert.notEqual(passed, null)
+  })
+
   it('of somebody else opens nothing', async () => {
     const [one, other] = [await withFactor(), await withFactor()]
     const token = await waiting(one.email)
