@@ -157,7 +157,7 @@ export function createPipeline(parts: Parts): Pipeline {
       if (growth !== undefined) Object.assign(told, { [headerNames.hold]: 'growing', trailer: headerNames.endedBy })
       return { ...relayed, headers: { ...relayed.headers, ...told, ...STREAMED } }
     }
-    if (growth !== undefined) await coverWhole(growth, plan, sent)
+    const short = growth === undefined ? undefined : await holdWhole(growth, plan, sent)
 
     request.memory.shrinkReply(sent.outcome === 'answered' ? sent.reply.body.length : 0)
     const handedOver = await plan.task?.handOver(id, sent)
@@ -170,7 +170,7 @@ export function createPipeline(parts: Parts): Pipeline {
       return { ...handedOver, headers: { ...handedOver.headers, ...told } }
     }
 
-    const outcome = await judge(plan, heldNow(), sent)
+    const outcome = await judge(plan, heldNow(), sent, short)
     const { status } = outcome.answer ?? outcome.fault
     const {
       charged,
@@ -216,14 +216,15 @@ function mayHaveActed(operation: Operation, status: number): boolean {
   return isSoldByUnit(operation) && operation.actsFor !== undefined && (status === 408 || status >= 500)
 }
 
-/** An upstream that was asked for a stream and answers whole has made all of it: that is held for now, as far as there is money. */
-async function coverWhole(growth: Growth, plan: Plan, sent: Exclude<Sent, { outcome: 'streaming' }>): Promise<void> {
+/** An upstream that was asked for a stream and answers whole has made all of it: that is held for now. Why it can't be; undefined where it is. */
+async function holdWhole(growth: Growth, plan: Plan, sent: Exclude<Sent, { outcome: 'streaming' }>): Promise<unknown> {
   await growth.end()
-  if (sent.outcome !== 'answered') return
+  if (sent.outcome !== 'answered') return undefined
   try {
     const measured = await plan.measure(sent.reply)
-    await growth.cover(measured?.outputTokens ?? 0)
+    return await growth.holdAll(measured?.outputTokens ?? 0)
   } catch {
-    // What can't be read is judged below.
+    // What can't be read is judged next.
+    return undefined
   }
 }
