@@ -143,7 +143,7 @@ describe('guessing a code', () => {
   async function withFactor() {
     const email = anotherAddress()
     const personId = await join(email)
-    await people.beginSecondFactor(personId)
+    await people.beginSecondFactor(await world.sessionFor(email))
     await pool.query('update people set totp_since = clock_timestamp() where id = $1', [personId])
     const waiting = async () =>
       (await people.signIn(visitor(), { email, password: PASSWORD }))?.session.reveal() ?? assert.fail()

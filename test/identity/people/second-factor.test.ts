@@ -30,10 +30,12 @@ const forgetTries = () => pool.query('delete from door_attempts')
 async function withFactor() {
   const email = anotherAddress()
   const personId = await join(email)
-  const { secret } = await people.beginSecondFactor(personId)
+  const session = await world.sessionFor(email)
+  const { secret } = (await people.beginSecondFactor(session)) ?? assert.fail()
   const key = keyOf(secret.reveal())
-  const on = await people.confirmSecondFactor(personId, shown(key), visitor())
+  const on = await people.confirmSecondFactor(session, shown(key), visitor())
   await forgetUsed(personId)
+  await people.endSession(personId, session.id, visitor())
   return { email, personId, key, codes: on?.recoveryCodes.map((code) => code.reveal()) ?? assert.fail('not on') }
 }
 
@@ -46,20 +48,40 @@ async function waiting(email: string, remembered?: string): Promise<string> {
 describe('a second factor', () => {
   it('is on once its first code was shown, and not before', async () => {
     const email = anotherAddress()
-    const personId = await join(email)
-    const { secret, uri } = await people.beginSecondFactor(personId)
+    await join(email)
+    const session = await world.sessionFor(email)
+    const { secret, uri } = (await people.beginSecondFactor(session)) ?? assert.fail()
     assert.ok(uri.reveal().includes(secret.reveal()))
-    assert.equal(await people.confirmSecondFactor(personId, '000000', visitor()), null)
+    assert.equal(await people.confirmSecondFactor(session, '000000', visitor()), null)
     assert.equal((await people.signIn(visitor(), { email, password: PASSWORD }))?.needs, 'nothing')
     const key = keyOf(secret.reveal())
-    const on = await people.confirmSecondFactor(personId, shown(key), visitor())
+    const on = await people.confirmSecondFactor(session, shown(key), visitor())
     assert.equal(new Set(on?.recoveryCodes.map((code) => code.reveal())).size, 10)
     for (const code of on?.recoveryCodes ?? [])
       assert.match(code.reveal(), /^[0-9A-HJKMNP-TV-Z]{5}-[0-9A-HJKMNP-TV-Z]{5}$/)
     assert.equal((await people.signIn(visitor(), { email, password: PASSWORD }))?.needs, 'second_factor')
-    await assert.rejects(people.beginSecondFactor(personId), { code: 'invalid_request' })
+    await assert.rejects(people.beginSecondFactor(session), { code: 'invalid_request' })
     const told = (await letters(email)).at(-1)
     assert.ok(told?.what === 'factor_changed' && told.isOn)
+  })
+
+  it('is turned on by who has just signed in, and every other session ends', async () => {
+    const email = anotherAddress()
+    await join(email)
+    const [other, own] = [await world.signedIn(email), await world.signedIn(email)]
+    const session = (await people.sessionOf(own)) ?? assert.fail()
+    const setAge = (age: string) =>
+      pool.query('update browser_sessions set created_at = clock_timestamp() - $2::interval where id = $1', [
+        session.id,
+        age,
+      ])
+    await setAge('11 minutes')
+    assert.equal(await people.beginSecondFactor(session), null)
+    await setAge('5 minutes')
+    const { secret } = (await people.beginSecondFactor(session)) ?? assert.fail()
+    assert.notEqual(await people.confirmSecondFactor(session, shown(keyOf(secret.reveal())), visitor()), null)
+    assert.equal(await people.sessionOf(other), null)
+    assert.notEqual(await people.sessionOf(own), null)
   })
 
   it('is waited for by a session that can do nothing else, and gets another token for it', async () => {
@@ -160,7 +182,7 @@ describe('a second factor', () => {
     const passed = await people.passSecondFactor(await waiting(email), { code: shown(key) }, visitor())
     const own = passed?.session.reveal() ?? assert.fail()
     // Older than those that follow, which are older than any that is opened now.
-    await pool.query('update browser_sessions set id = $2 where person_id = $1 and is_complete', [
+    await pool.query('update browser_sessions set id = $2 where person_id = $1 and is_complete and ended_at is null', [
       personId,
       '00000000-0000-0000-0000-000000000000',
     ])

@@ -10,7 +10,7 @@ import type { Tried } from './attempts.ts'
 import { createFactorFailures, forgetFailures, MOST_FAILURES } from './factor-failures.ts'
 import type { PeopleParts } from './parts.ts'
 import { recoveryCodesLeft, replaceRecoveryCodes, useRecoveryCode } from './recovery-codes.ts'
-import { dropOldest, sessionOf } from './sessions.ts'
+import { dropOldest, endSessionsWithin, isFresh, type Session, sessionOf } from './sessions.ts'
 import { hashOf, newToken } from './tokens.ts'
 import { base32, KEY_BYTES, keyUri, matchingStep } from './totp.ts'
 import { byPerson, type Visitor } from './visitor.ts'
@@ -29,6 +29,9 @@ const boundTo = (personId: Id) => `person ${personId} totp`
 export const SECOND_FACTORS: Sealed = { what: 'second factors', table: 'people', key: 'id', column: 'totp', boundTo }
 
 type Parts = Pick<PeopleParts, 'pool' | 'seal' | 'sendMail' | 'attempts' | 'settings'>
+
+/** The session of whoever changes their own. */
+type Own = Pick<Session, 'personId' | 'id'>
 
 export type Passed = {
   /** Another one than before, so that who knew that gains nothing. */
@@ -75,10 +78,11 @@ export function createSecondFactor(parts: Parts) {
       return ofSession.left <= ofPerson.left ? ofSession : ofPerson
     },
 
-    /** Gives a key that counts once its first code is shown. */
-    beginSecondFactor(personId: Id): Promise<{ readonly secret: Secret; readonly uri: Secret }> {
+    /** Gives a key that counts once its first code is shown. Null where the sign-in is not fresh: a session that somebody got hold of is not enough. */
+    beginSecondFactor({ personId, id }: Own): Promise<{ readonly secret: Secret; readonly uri: Secret } | null> {
       const key = randomBytes(KEY_BYTES)
       return inTransaction(pool, async (query) => {
+        if (!(await isFresh(query, id))) return null
         const { rows } = await query(
           'update people set totp = $2, totp_used_step = 0 where id = $1 and totp_since is null returning email',
           [personId, required().seal(new Secret(key.toString('base64')), boundTo(personId))],
@@ -90,9 +94,9 @@ export function createSecondFactor(parts: Parts) {
       })
     },
 
-    /** Turns it on. Null where the code is wrong, or nothing was begun. */
+    /** Turns it on, and ends every other session. Null where the code is wrong, or nothing was begun. */
     confirmSecondFactor(
-      personId: Id,
+      { personId, id }: Own,
       code: string,
       visitor: Visitor,
     ): Promise<{ readonly recoveryCodes: readonly Secret[] } | null> {
@@ -103,6 +107,7 @@ export function createSecondFactor(parts: Parts) {
           await takeChange(query, personId)
           await query('update people set totp_since = clock_timestamp() where id = $1', [personId])
           const recoveryCodes = await replaceRecoveryCodes(query, factor)
+          await endSessionsWithin(query, personId, id)
           await tell(query, { factor, isOn: true, visitor }, byPerson(personId, visitor))
           return { recoveryCodes }
         }),
