@@ -10,6 +10,7 @@ import type { Attribute } from './attribution.ts'
 import type { Begin, RequireUnspent } from './begin.ts'
 import { type CallRequest, type Progress, windowsOf } from './call-request.ts'
 import type { CeilingsFor } from './ceilings.ts'
+import type { Drains } from './drains.ts'
 import { shrunk, toldOf } from './fit.ts'
 import type { CreateGrowth, Growth } from './growth.ts'
 import type { HeaderNames } from './header-names.ts'
@@ -44,6 +45,7 @@ type Parts = {
   readonly end: Calls['end']
   readonly quotes: Quotes
   readonly growth: CreateGrowth
+  readonly drains: Drains
   readonly relay: Relay
   readonly records: Records
   /** What became of the first call with an idempotency key, as the caller of the second is told. */
@@ -59,7 +61,7 @@ type Parts = {
 /** The path of every call. Each line can refuse; a refusal leaves nothing behind. */
 export function createPipeline(parts: Parts): Pipeline {
   const { requireUnspent, quotedAdmission, begin, quotes, growth: createGrowth, relay, records } = parts
-  const { mandates, clock, headerNames } = parts
+  const { mandates, clock, drains, headerNames } = parts
   const explain = createExplain(parts)
   const price = createPrice({ ...parts, explain })
   const settle = createSettle(parts)
@@ -150,6 +152,7 @@ export function createPipeline(parts: Parts): Pipeline {
         endedByHeader: headerNames.endedBy,
         room: request.memory,
         began: () => times.note('firstByte'),
+        drains: () => drains.begin(caller, id),
         settle: (outcome, told, isHeard) => settle(running, outcome, told, isHeard),
         renderFault: request.renderFault,
         requestId: id,
