@@ -2,7 +2,6 @@ import type { PlantedBug } from './planted-bug.ts'
 import { BEGIN, storedFunction } from './statements.ts'
 
 const BEGIN_STEP = 'server/src/gateway/begin.ts'
-const SET_BUDGETS = 'server/src/identity/set-budgets.ts'
 const ATTRIBUTION = 'server/src/gateway/attribution.ts'
 const BUDGETS_TEST = 'test/budgets/budgets.test.ts'
 const NOTICES_TEST = 'test/budgets/notices.test.ts'
@@ -68,14 +67,6 @@ export const bugsOfBudgets: readonly PlantedBug[] = [
       },
     ],
     caughtBy: [{ file: BUDGETS_TEST, title: 'is refused with 400 where its tags are wrong' }],
-  },
-  {
-    id: 'budget-beside-an-old-process',
-    title: 'a budget can be set while a process runs that does not know of it',
-    promise: CEILING,
-    author: 'insider',
-    edits: [{ file: SET_BUDGETS, find: 'await requireKnown(query)', replace: '' }],
-    caughtBy: [{ file: 'test/budgets/upgrade.test.ts' }],
   },
   {
     id: 'end-user-default-copied-at-first-sight',

@@ -193,7 +193,7 @@ describe('guessing a code', () => {
       })
     await assert.rejects(people.removeSecondFactor(personId, wrongCode, visitor()), { code: 'password_reset_required' })
     const audited = await pool.query(
-      "select after from audit where action = 'person.second_factor_guessed' and subject = $1 order by id",
+      "select after from audit where action = 'person.second_factor_guessed' and subject = $1 order by (after->>'failures')::integer",
       [personId],
     )
     assert.deepEqual(
