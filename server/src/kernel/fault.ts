@@ -78,7 +78,7 @@ export const FAULTS = {
   ),
   password_reset_required: row(
     403,
-    'Too many codes of the second factor were wrong, so the password may be known to somebody else. Choose a new password by the link for a forgotten one, then sign in with a code.',
+    'Too many codes of the second factor were wrong, so somebody else may know your password. Ask for a new password, then sign in with a code.',
   ),
   cross_site_refused: row(
     403,
