@@ -174,6 +174,8 @@ describe('members of the account API', () => {
       ],
     )
     // A page of the log begins behind no row of another workspace.
+    const another = await makeTeam(pool, ['owner'])
+    await makeKey(pool, another.workspaceId, { memberId: another.of('owner').memberId })
     const { rows } = await pool.query<{ id: string }>('select id from audit where workspace_id <> $1 limit 1', [
       team.workspaceId,
     ])

@@ -43,7 +43,7 @@ describe('farebox people', () => {
   it('takes a second factor off, once, and tells its owner', async () => {
     const email = 'factor@example.com'
     const personId = await join(email)
-    await people.beginSecondFactor(personId)
+    await people.beginSecondFactor(await world.sessionFor(email))
     await world.pool.query('update people set totp_since = clock_timestamp() where id = $1', [personId])
     assert.match(await said('people', 'factor-off', email), /is off; the person is informed by mail/)
     const told = (await letters(email)).at(-1)

@@ -11,6 +11,7 @@ import { setKeyBudget, setKeyExpiry } from '../../server/src/identity/key-change
 import { createKey, revokeKey, rotateKey } from '../../server/src/identity/keys.ts'
 import { grantTier } from '../../server/src/identity/workspaces.ts'
 import { Fault } from '../../server/src/kernel/fault.ts'
+import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos, usd } from '../../server/src/kernel/money.ts'
 import { askOf } from '../../server/src/limits/ask.ts'
 import { connect, holdOf } from '../ledger/world.ts'
@@ -160,6 +161,8 @@ describe('AUTH-6 a key', () => {
     const { workspaceId, accountId, keyId } = await makeCustomer(pool, { promotion: MUCH })
     const another = () => createKey(parts, ACTOR, { workspaceId, mode: 'live', name: 'another' })
     const refusedAs = (code: string) => (error: unknown) => error instanceof Fault && error.code === code
+    const endWindow = (id: Id) =>
+      pool.query("update credentials set all_started_at = all_started_at - interval '60 seconds' where id = $1", [id])
     const unused = []
     for (let at = 0; at < 9; at += 1) unused.push((await another()).id)
     await assert.rejects(another(), refusedAs('quota_exceeded'))
@@ -167,8 +170,23 @@ describe('AUTH-6 a key', () => {
     for (const id of unused) await revokeKey(parts, ACTOR, id)
     for (let at = 0; at < 9; at += 1) await another()
 
-    const id = ids.next()
     const { windows, slots: claims } = askOf(TIERS.free, ['concurrency'])
+    const [used = ''] = (
+      await pool.query(
+        'select id from api_keys where workspace_id = $1 and revoked_at is null order by id desc limit 1',
+        [workspaceId],
+      )
+    ).rows.map((row) => row.id)
+    const ended = { id: ids.next(), accountId, credentialId: used, operation: 'probe', hold: holdOf(1n), tokens: 0 }
+    assert.equal((await calls.begin({ ...ended, windows, claims })).outcome, 'begun')
+    await calls.end({ id: ended.id, accountId, amount: null, forgiven: false, usage: NO_USAGE })
+    await revokeKey(parts, ACTOR, used)
+    // Nothing runs: its window alone keeps the place.
+    await assert.rejects(another(), refusedAs('rate_limit_exceeded'))
+    await endWindow(used)
+    await another()
+
+    const id = ids.next()
     const call = { id, accountId, credentialId: keyId, operation: 'probe', hold: holdOf(1n), tokens: 0 }
     assert.equal((await calls.begin({ ...call, windows, claims })).outcome, 'begun')
     await revokeKey(parts, ACTOR, keyId)
@@ -177,11 +195,7 @@ describe('AUTH-6 a key', () => {
       assert.ok((error.retryAfterSeconds ?? 0) > 0 && (error.retryAfterSeconds ?? 0) <= 60)
       return true
     })
-    const endWindow = () =>
-      pool.query("update credentials set all_started_at = all_started_at - interval '60 seconds' where id = $1", [
-        keyId,
-      ])
-    await endWindow()
+    await endWindow(keyId)
     await assert.rejects(another(), refusedAs('rate_limit_exceeded'))
     await calls.end({ id, accountId, amount: null, forgiven: false, usage: NO_USAGE })
     await another()

@@ -12,6 +12,9 @@ export const LETTERS: { readonly [What in Mail['what']]: Extract<Mail, { what: W
   reset: { what: 'reset', ...TO, ...LINK, link: `${SITE}/reset/Vq7N1sKe4jHdXw2PzT6RyB`, ...WHERE },
   password_changed: { what: 'password_changed', ...TO, ...WHERE, resetUrl: `${SITE}/reset` },
   factor_changed: { what: 'factor_changed', ...TO, isOn: false, ...WHERE, sessionsUrl: `${SITE}/sessions` },
+  factor_guessed: {
+    ...{ what: 'factor_guessed', ...TO, failures: 10, isOver: false, ...WHERE, resetUrl: `${SITE}/reset` },
+  },
   invitation: {
     ...{ what: 'invitation', to: 'jo@harbour.example', workspace: 'Harbour Labs', role: 'developer' },
     by: { name: 'Mira Halloran', email: 'mira@harbour.example' },

@@ -122,9 +122,10 @@ describe('a request without a resource', () => {
   })
 })
 
-describe('a client that nobody has allowed yet', () => {
+describe('a client that the person has not allowed', () => {
   it('sends nobody anywhere with a wrong request: it is a page that names where it leads', async () => {
     const stranger = createVisitor(site)
+    const other = await signIn(site, await signUp(site))
     const wrong = [
       { prompt: 'none' },
       { code_challenge: '', code_challenge_method: '' },
@@ -134,8 +135,8 @@ describe('a client that nobody has allowed yet', () => {
     ]
     for (const redirect_uri of ['https://evil.example/x', 'com.example.evil:/x']) {
       const newcomer = await registered(createOauthClient(site), { redirect_uris: [redirect_uri] })
-      const ask = (changed: Record<string, string>) =>
-        stranger.get(authorizePath({ clientId: newcomer, pkce, changed: { redirect_uri, ...changed } }))
+      const ask = (changed: Record<string, string>, visitor = stranger) =>
+        visitor.get(authorizePath({ clientId: newcomer, pkce, changed: { redirect_uri, ...changed } }))
       for (const changed of wrong) {
         const { status, location, text } = await ask(changed)
         assert.deepEqual([status, location], [400, ''], JSON.stringify(changed))
@@ -143,7 +144,13 @@ describe('a client that nobody has allowed yet', () => {
         assert.doesNotMatch(text, /href="(https:\/\/evil|com\.example\.evil)/)
       }
       await decide(person, await toConsent(person, { clientId: newcomer, pkce, changed: { redirect_uri } }))
-      assert.equal(new URL((await ask({ prompt: 'none' })).location).searchParams.get('error'), 'login_required')
+      // Only whoever has allowed it themselves is led there.
+      for (const visitor of [stranger, other]) {
+        const { status, location } = await ask({ prompt: 'none' }, visitor)
+        assert.deepEqual([status, location], [400, ''])
+      }
+      const { location } = await ask({ prompt: 'none' }, person)
+      assert.equal(new URL(location).searchParams.get('error'), 'login_required')
     }
   })
 

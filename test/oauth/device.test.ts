@@ -10,6 +10,7 @@ import {
   exchange,
   newPkce,
   type OauthClient,
+  refresh,
   registered,
 } from './client.ts'
 
@@ -44,7 +45,7 @@ describe('a device', () => {
   it('waits until the person who types its code lets it in, and gets tokens once', async () => {
     const client = createOauthClient(site)
     const person = await signIn(site, await signUp(site))
-    const { poll, code, json } = await begin(client)
+    const { poll, clientId, code, json } = await begin(client)
     assert.equal(json.verification_uri, `${site.url}/device`)
     assert.equal((await poll()).json.error, 'authorization_pending')
     const shown = await type(person, code.toLowerCase().replace('-', ' '))
@@ -56,7 +57,24 @@ describe('a device', () => {
     assert.equal(tokens.status, 200, tokens.text)
     assert.match(String(tokens.json.access_token), /^fb_at_/)
     assert.ok(tokens.json.refresh_token)
+    assert.equal((await poll()).json.error, 'slow_down')
+    await site.pool.query(
+      "update oauth_states set consumed_at = consumed_at - interval '2 minutes' where kind = 'DeviceCode'",
+    )
     assert.equal((await poll()).json.error, 'invalid_grant')
+    assert.equal((await refresh(client, clientId, tokens.json.refresh_token)).status, 400, 'somebody else has it too')
+  })
+
+  it('gets tokens that work by one of several polls at once', async () => {
+    const client = createOauthClient(site)
+    const person = await signIn(site, await signUp(site))
+    const { poll, clientId, code } = await begin(client)
+    await decide(person, code, 'allow')
+    const polls = await Promise.all(Array.from({ length: 6 }, () => poll()))
+    const [tokens, ...others] = polls.toSorted((one, other) => one.status - other.status)
+    assert.equal(tokens?.status, 200, tokens?.text)
+    assert.deepEqual(new Set(others.map(({ json }) => json.error)), new Set(['slow_down']))
+    assert.equal((await refresh(client, clientId, tokens?.json.refresh_token)).status, 200)
   })
 
   it('has a code that the person types: no link fills it in', async () => {

@@ -64,6 +64,17 @@ describe('a second factor', () => {
     assert.equal((await thief.get('/sessions')).location, '/sign-in?return_to=%2Fsessions')
   })
 
+  it('is not begun in a session of long ago: its owner signs in once more first', async () => {
+    const email = await signUp(site)
+    const visitor = await signIn(site, email)
+    await pool.query("update browser_sessions set created_at = created_at - interval '1 hour'")
+    const { location } = await visitor.fill(SETUP, {}, `${SETUP}/begin`)
+    assert.match(location, /^\/sign-in\?note=change&return_to=/)
+    assert.match((await visitor.get(location)).text, /Sign in once more/)
+    assert.equal((await visitor.fill(location, { email, password: PASSWORD }, '/sign-in')).location, SETUP)
+    assert.equal((await visitor.fill(SETUP, {}, `${SETUP}/begin`)).status, 200)
+  })
+
   it('takes a code once, and five guesses at the most', async () => {
     const { email, key } = await withFactor()
     const first = await halfSignedIn(email)
@@ -84,7 +95,17 @@ describe('a second factor', () => {
     const { email } = await withFactor()
     const visitor = await halfSignedIn(email)
     assert.match((await visitor.fill('/second-factor', { code: '000000' })).text, /4 more tries until /)
-    assert.match((await visitor.fill('/recovery', { recovery: 'AAAAA-AAAAA' })).text, /3 more tries until /)
+    assert.match((await visitor.fill('/recovery', { recovery: 'AAAAA-AAAAA' })).text, /4 more tries until /)
+  })
+
+  it('leads to a new password after twenty wrong codes in a row', async () => {
+    const { email, key } = await withFactor()
+    await pool.query('update people set factor_failures = 20 where email = $1', [email])
+    const visitor = await halfSignedIn(email)
+    const { status, text } = await visitor.fill('/second-factor', { code: codeAt(key, 1) })
+    assert.equal(status, 403)
+    assert.match(text, /Choose a new password first/)
+    assert.match(text, /<a href="\/reset">/)
   })
 
   it('is replaced by a recovery code, once each', async () => {

@@ -26,25 +26,6 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     caughtBy: [{ file: 'test/identity/strangers.process.test.ts', title: 'only the whole right key gets in' }],
   },
   {
-    id: 'wrong-secret-refused-from-memory',
-    title: 'a wrong secret of a key that is known from memory is refused without the look-up that an unknown id has',
-    promise: 'Neither the answer nor the time that it takes tells whether an id exists.',
-    author: 'insider',
-    edits: [
-      {
-        file: KEY_SOURCE,
-        find: 'await keys.reload(given.id)',
-        replace: 'keys.peek(given.id) ?? (await keys.reload(given.id))',
-      },
-    ],
-    caughtBy: [
-      {
-        file: 'test/identity/timing.test.ts',
-        title: 'is the same for an unknown id and for a wrong secret of a known one',
-      },
-    ],
-  },
-  {
     id: 'changed-key-untold',
     title: 'what is changed of a key is not told to processes that know it',
     promise: 'A change of a key holds within a second in every process.',
@@ -159,5 +140,50 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     author: 'insider',
     edits: [{ file: 'server/src/identity/people/workspace-lock.ts', find: ' for no key update', replace: '' }],
     caughtBy: [{ file: 'test/identity/people/members.test.ts', title: 'stays, of two who' }],
+  },
+  {
+    id: 'members-by-any-token',
+    title: 'what no token may do is refused to none',
+    promise: 'Who belongs to a workspace is decided by people in a browser, and by no client.',
+    author: 'insider',
+    edits: [{ file: 'server/src/account/answer.ts', find: "tokens === 'both'", replace: "tokens !== 'own mode'" }],
+    caughtBy: [{ file: 'test/account/team.test.ts', title: 'are invited, changed and removed by no client' }],
+  },
+  {
+    id: 'code-to-another-session',
+    title: 'what a person allowed goes on in any browser that it was begun in, whoever decided',
+    promise: 'The code of what a person allowed goes to the browser in which they decided.',
+    author: 'insider',
+    edits: [
+      { file: 'server/src/oauth/provider/deciding-browser.ts', find: 'isDecider && isBegunBy', replace: 'isBegunBy' },
+    ],
+    caughtBy: [{ file: 'test/oauth/authorize.test.ts', title: 'no browser but the one that decided' }],
+  },
+  {
+    id: 'proxies-unsaid',
+    title: 'a server starts with an https URL and no word about the proxies in front of it',
+    promise: 'No server that stands behind a proxy takes everybody for one address.',
+    author: 'insider',
+    edits: [{ file: 'server/src/config.ts', find: 'isBehindTls &&', replace: 'isBehindTls && false &&' }],
+    caughtBy: [{ file: 'server/src/config.test.ts', title: 'an https URL without a word about proxies' }],
+  },
+  {
+    id: 'keys-of-who-went-spend-on',
+    title: 'a member is removed without a decision on their keys, which are kept',
+    promise: 'Nobody is removed before it is decided what becomes of their keys.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/identity/people/member-keys.ts',
+        find: 'throw undecidedKeys(working)',
+        replace: "return { became: 'kept', keys }",
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'test/account/team.test.ts',
+        title: 'leave with their keys revoked, where they may not manage the workspace',
+      },
+    ],
   },
 ]

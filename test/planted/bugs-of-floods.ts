@@ -59,4 +59,20 @@ export const bugsOfFloods: readonly PlantedBug[] = [
       { file: 'test/identity/people/guesses.test.ts', title: 'by asking for resets of labels that nobody has' },
     ],
   },
+  {
+    id: 'second-factor-guessed-for-ever',
+    title: 'codes are taken however many in a row were wrong',
+    promise: 'A second factor takes no code after twenty wrong ones in a row, until its owner has another password.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/identity/people/second-factor.ts',
+        find: 'failures >= MOST_FAILURES',
+        replace: 'failures >= 1_000_000',
+      },
+    ],
+    caughtBy: [
+      { file: 'test/identity/people/guesses.test.ts', title: 'tells its owner after ten wrong ones in a row' },
+    ],
+  },
 ]

@@ -69,20 +69,4 @@ export const bugsOfProcesses: readonly PlantedBug[] = [
     ],
     caughtBy: [{ file: WORKER, title: 'is tried again after a while' }],
   },
-  {
-    id: 'late-failure-buries',
-    title: 'a worker whose lease has ended buries a message that another is delivering',
-    promise: 'What a worker says after its lease has ended changes nothing.',
-    author: 'insider',
-    edits: [
-      {
-        file: 'server/src/outbox/messages.ts',
-        find: 'bury(pool: pg.Pool, { id, attempts, failure }: Failed): Promise<void> {',
-        replace: `bury(pool: pg.Pool, { id, failure }: Failed): Promise<void> {
-  const { rows } = await pool.query('select attempts from outbox where id = $1', [id])
-  const { attempts } = rows[0]`,
-      },
-    ],
-    caughtBy: [{ file: WORKER, title: 'whose lease has ended' }],
-  },
 ]

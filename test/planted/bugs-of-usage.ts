@@ -73,20 +73,6 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     caughtBy: [{ file: COMBINED, title: 'wherever in the order of its names a day was left' }],
   },
   {
-    id: 'given-back-not-in-its-day',
-    title: 'what is given back on a day that is combined is taken from its hours, and not from the day',
-    promise: 'Combined sums of a day equal its hours.',
-    author: 'insider',
-    edits: [
-      {
-        file: ADD_UP,
-        find: 'where at < combined.until or at <',
-        replace: 'where requests > 0 and at < combined.until or at <',
-      },
-    ],
-    caughtBy: [{ file: COMBINED, title: 'have what is settled late' }],
-  },
-  {
     id: 'day-read-before-it-is-whole',
     title: 'a report reads combined sums of the day that somebody is combining',
     promise: 'Until a day is combined, a report reads its hours.',
@@ -136,13 +122,5 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     author: 'insider',
     edits: [{ file: STATEMENT, find: 'from tail where ', replace: 'from tail where false and ' }],
     caughtBy: [EQUAL, { file: REPORT, title: 'has what calls have just booked' }],
-  },
-  {
-    id: 'booked-twice-in-part',
-    title: 'a charge that its END has booked by itself is told under its operation where the window cuts its hour',
-    promise: 'A report says the same of an hour whether it has it as a whole or in part.',
-    author: 'insider',
-    edits: [{ file: STATEMENT, find: 'case when not booked then operation end', replace: 'operation' }],
-    caughtBy: [{ file: CASES, title: 'of the release before has booked it' }],
   },
 ]

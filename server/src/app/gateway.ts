@@ -3,6 +3,7 @@ import { ceilingsOf } from '../calls/loss-sums.ts'
 import { spell } from '../catalogue/operation.ts'
 import { createAttribute } from '../gateway/attribution.ts'
 import { createCeilingsFor } from '../gateway/ceilings.ts'
+import { createDrains } from '../gateway/drains.ts'
 import { createGrowths } from '../gateway/growth.ts'
 import { createFirstCall } from '../gateway/idempotency.ts'
 import { createLossGuard } from '../gateway/loss-guard.ts'
@@ -99,6 +100,7 @@ export function createGateway(ground: Ground, money: Money, contracts: Contracts
     }),
     mandates,
     growth: createGrowths({ extend: calls.extend, clock }),
+    drains: createDrains(calls),
     relay: createRelay({ clock, log, ended: (how) => metrics.streams.inc({ how }), drainMs: http.abandoned_stream_ms }),
     records,
     overran,

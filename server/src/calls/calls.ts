@@ -4,6 +4,7 @@ import type { Id } from '../kernel/ids.ts'
 import { ZERO } from '../kernel/money.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Call, Ending, Extension, Growth, HandOver, Judgement, Settlement } from './call.ts'
+import { encodeArray } from './columns.ts'
 import { extendBatch } from './extend-batch.ts'
 import { judgedPath, type Path } from './fast-path.ts'
 import { createHandOver, createPatientQuery } from './hand-over.ts'
@@ -39,6 +40,8 @@ export type Calls = {
   readonly handOver: (task: HandOver) => Promise<boolean>
   /** Nobody can say whether the upstream has it: the money stays held until somebody can. */
   readonly leaveUnsettled: (id: Id) => Promise<void>
+  /** The caller of a call of this process has left, and its place is free while the call goes on. It keeps it where PostgreSQL does not answer. */
+  readonly freePlace: (id: Id) => void
   /** Whether this process is at a call: it is being begun, runs, or is being ended. */
   readonly isOurs: (id: Id) => boolean
   readonly open: () => readonly Id[]
@@ -221,6 +224,13 @@ export function createCalls(parts: Parts): Calls {
     }
   }
 
+  function freePlace(id: Id): void {
+    const values = [encodeArray('uuid[]', [id]), ownerId]
+    query({ name: 'free_places', text: 'select free_places(ids => $1, of => $2)', values }).catch((error: unknown) =>
+      log.warn('the place of a call whose caller has left could not be freed', { request_id: id, error }),
+    )
+  }
+
   async function untilNoneOpen(deadlineMs: number): Promise<boolean> {
     const deadlineAtMs = clock.monotonicMs() + deadlineMs
     while (open.size > 0 && clock.monotonicMs() < deadlineAtMs) await clock.sleep(LOOK_MS)
@@ -234,6 +244,7 @@ export function createCalls(parts: Parts): Calls {
     endTask,
     handOver: away.handOver,
     leaveUnsettled: away.leaveUnsettled,
+    freePlace,
     isOurs: (id) => open.has(id) || background.has(id),
     open: () => open.ids(),
     reservedTokens: (credentialId, windowEndsAtMs) => open.reservedTokens(credentialId, windowEndsAtMs),

@@ -272,6 +272,29 @@ describe('a hold that grows with the text', () => {
     assert.equal(stream.heldFor(), FIRST_TOKENS)
   })
 
+  it('holds for all of an answer in one piece, or says why it can not after it has asked for two seconds', async () => {
+    const stream = start(BY_TEXT, { money: 3_000 })
+    await stream.growth.end()
+    assert.equal(await stream.growth.holdAll(FIRST_TOKENS), undefined)
+    assert.equal(await stream.growth.holdAll(4_000), undefined)
+    assert.equal(stream.heldFor(), 4_000)
+    const waits = stream.growth.holdAll(9_000)
+    await stream.clock.pass(1_000)
+    stream.left.money = 10_000
+    await stream.clock.pass(1_000)
+    assert.equal(await waits, undefined)
+    const short = stream.growth.holdAll(90_000)
+    await stream.clock.pass(4_000)
+    const reason = await short
+    assert.ok(reason instanceof HoldSpent && reason.endedBy === 'balance')
+    assert.equal(stream.heldFor(), 9_000)
+    stream.answerAfter(Promise.reject(new Error('a defect')))
+    const unknown = stream.growth.holdAll(10_000)
+    await stream.clock.pass(4_000)
+    const fault = await unknown
+    assert.ok(fault instanceof Fault && fault.code === 'billing_dependency_timeout')
+  })
+
   it('stops at once where the call has ended, and where the key is gone', async () => {
     for (const [outcome, isSpent] of [
       ['ended', false],

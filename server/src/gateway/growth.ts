@@ -72,6 +72,8 @@ export type Growth = {
   readonly end: () => Promise<void>
   /** Holds for what its upstream says that it made, where that is more and there is money for it: what is held too late is no loss. */
   readonly cover: (tokens: number) => Promise<void>
+  /** Holds for all that an answer used that came in one piece, so that nothing of it has passed. Why it can't; undefined where it does. */
+  readonly holdAll: (tokens: number) => Promise<unknown>
 }
 
 /** What is held for at first, and the most that is asked for at once. */
@@ -283,9 +285,23 @@ export function createGrowths({ extend, clock }: Parts): CreateGrowth {
           // It is settled with what is held.
         }
       },
+      async holdAll(tokens) {
+        const wanted = Math.min(tokens, outputMost)
+        const lastMs = clock.monotonicMs() + PATIENCE_MS
+        for (let waitMs = RETRY_MS; wanted > covered; waitMs = Math.min(2 * waitMs, RETRY_MOST_MS)) {
+          const answer = await raiseTo(wanted, { reserves: false }).catch(unanswered)
+          if (answer.outcome === 'extended') return undefined
+          const short = shortageOf(answer, ceilings)
+          if (short.isFinal || clock.monotonicMs() >= lastMs) return short.reason
+          await clock.sleep(waitMs)
+        }
+        return undefined
+      },
     }
   }
 }
+
+const unanswered = (): Unheard => ({ outcome: 'unanswered' })
 
 function budgetSpent(ceiling: Ceiling | undefined): HoldSpent {
   if (ceiling === undefined || ceiling.kind === 'key' || ceiling.kind === 'mandate')
@@ -304,10 +320,14 @@ const SHORT_CODES = {
   credential: 'invalid_credential',
 } as const satisfies Readonly<Record<Short, FaultCode>>
 
-/** What the caller of a stream is told that was given up before anything had come of it. */
-export function shortFault(short: unknown): unknown {
+const GIVEN_UP = 'The hold could not grow while the model was working, and no output had come. The input was charged.'
+const WITHHELD =
+  'The provider answered in one piece instead of a stream, and what is left does not cover what it used, so the answer is withheld. Nothing was charged.'
+
+/** What the caller of a stream is told that was given up before anything had come of it, or whose answer is withheld. */
+export function shortFault(short: unknown, { isWithheld = false } = {}): unknown {
   if (!(short instanceof HoldSpent)) return short
-  const detail = 'The hold could not grow while the model was working, and no output had come. The input was charged.'
+  const detail = isWithheld ? WITHHELD : GIVEN_UP
   const { endedBy, ceiling } = short
   const limit = endedBy === 'tokens_per_minute' ? `${FAULTS.rate_limit_exceeded.text} ` : ''
   const whose =

@@ -7,6 +7,7 @@ import { type Counts, costOf, type Held, listValueOf, upstreamCostOf } from '../
 import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
 import { type Certainty, UpstreamFailure } from '../upstreams/failure.ts'
+import { shortFault } from './growth.ts'
 import type { Plan, Sent } from './plan.ts'
 
 export type Outcome = {
@@ -20,13 +21,16 @@ export type Outcome = {
 type Judged = Pick<Plan, 'measure' | 'answer' | 'isAboutUs'>
 type Whole = Exclude<Sent, { outcome: 'streaming' }>
 
-/** What the caller is told and what the call costs, by what came of asking the upstream. */
-export async function judge(plan: Judged, held: Held, sent: Whole): Promise<Outcome> {
+/**
+ * What the caller is told and what the call costs, by what came of asking the upstream. `short` says why an answer that came in
+ * one piece could not be held for: nobody gets it, and nobody pays for it.
+ */
+export async function judge(plan: Judged, held: Held, sent: Whole, short?: unknown): Promise<Outcome> {
   if (sent.outcome !== 'answered')
     return sent.owed === undefined ? ofNoAnswer(held, sent) : ofAbandoned(held, sent, await sent.owed())
   try {
     const measured = plan.measure(sent.reply)
-    return ofAnswer(plan, held, sent, measured instanceof Promise ? await measured : measured)
+    return ofAnswer(plan, held, sent, { measured: measured instanceof Promise ? await measured : measured, short })
   } catch (error) {
     // Whatever an upstream wrote that we can't read or add up, the call has to end.
     return { ending: atOurLoss(held, { isUnreadable: isDelivery(sent.reply) }), fault: asFault(error) }
@@ -77,10 +81,10 @@ function ofAnswer(
   plan: Judged,
   held: Held,
   { reply, kind }: Extract<Whole, { reply: Incoming }>,
-  measured: Measured | undefined,
+  { measured, short }: { readonly measured: Measured | undefined; readonly short: unknown },
 ): Outcome {
-  const refusal = accountFault(plan, reply)
-  const isOurs = refusal === undefined && reply.status <= LAST_STATUS
+  const refusal = short === undefined ? accountFault(plan, reply) : undefined
+  const isOurs = refusal === undefined && short === undefined && reply.status <= LAST_STATUS
   const answer = isOurs ? plan.answer(reply, measured && credible(measured, held.mostCounts)) : undefined
   const ending = endingOf(held, measured, {
     // An answer that does not say what it used is given, and not charged: what it cost is our loss.
@@ -90,7 +94,9 @@ function ofAnswer(
     isOutage: isOutage(reply),
   })
   if (answer !== undefined) return { ending, measured, answer }
-  return { ending, measured, fault: refusal ?? transportFault(kind, new Error('the answer is not what was promised')) }
+  const cause =
+    short === undefined ? new Error('the answer is not what was promised') : shortFault(short, { isWithheld: true })
+  return { ending, measured, fault: refusal ?? transportFault(kind, cause) }
 }
 
 type Kind = {

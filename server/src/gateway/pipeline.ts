@@ -10,6 +10,7 @@ import type { Attribute } from './attribution.ts'
 import type { Begin, RequireUnspent } from './begin.ts'
 import { type CallRequest, type Progress, windowsOf } from './call-request.ts'
 import type { CeilingsFor } from './ceilings.ts'
+import type { Drains } from './drains.ts'
 import { shrunk, toldOf } from './fit.ts'
 import type { CreateGrowth, Growth } from './growth.ts'
 import type { HeaderNames } from './header-names.ts'
@@ -44,6 +45,7 @@ type Parts = {
   readonly end: Calls['end']
   readonly quotes: Quotes
   readonly growth: CreateGrowth
+  readonly drains: Drains
   readonly relay: Relay
   readonly records: Records
   /** What became of the first call with an idempotency key, as the caller of the second is told. */
@@ -59,7 +61,7 @@ type Parts = {
 /** The path of every call. Each line can refuse; a refusal leaves nothing behind. */
 export function createPipeline(parts: Parts): Pipeline {
   const { requireUnspent, quotedAdmission, begin, quotes, growth: createGrowth, relay, records } = parts
-  const { mandates, clock, headerNames } = parts
+  const { mandates, clock, drains, headerNames } = parts
   const explain = createExplain(parts)
   const price = createPrice({ ...parts, explain })
   const settle = createSettle(parts)
@@ -150,6 +152,7 @@ export function createPipeline(parts: Parts): Pipeline {
         endedByHeader: headerNames.endedBy,
         room: request.memory,
         began: () => times.note('firstByte'),
+        drains: () => drains.begin(caller, id),
         settle: (outcome, told, isHeard) => settle(running, outcome, told, isHeard),
         renderFault: request.renderFault,
         requestId: id,
@@ -157,7 +160,7 @@ export function createPipeline(parts: Parts): Pipeline {
       if (growth !== undefined) Object.assign(told, { [headerNames.hold]: 'growing', trailer: headerNames.endedBy })
       return { ...relayed, headers: { ...relayed.headers, ...told, ...STREAMED } }
     }
-    if (growth !== undefined) await coverWhole(growth, plan, sent)
+    const short = growth === undefined ? undefined : await holdWhole(growth, plan, sent)
 
     request.memory.shrinkReply(sent.outcome === 'answered' ? sent.reply.body.length : 0)
     const handedOver = await plan.task?.handOver(id, sent)
@@ -170,7 +173,7 @@ export function createPipeline(parts: Parts): Pipeline {
       return { ...handedOver, headers: { ...handedOver.headers, ...told } }
     }
 
-    const outcome = await judge(plan, heldNow(), sent)
+    const outcome = await judge(plan, heldNow(), sent, short)
     const { status } = outcome.answer ?? outcome.fault
     const {
       charged,
@@ -216,14 +219,15 @@ function mayHaveActed(operation: Operation, status: number): boolean {
   return isSoldByUnit(operation) && operation.actsFor !== undefined && (status === 408 || status >= 500)
 }
 
-/** An upstream that was asked for a stream and answers whole has made all of it: that is held for now, as far as there is money. */
-async function coverWhole(growth: Growth, plan: Plan, sent: Exclude<Sent, { outcome: 'streaming' }>): Promise<void> {
+/** An upstream that was asked for a stream and answers whole has made all of it: that is held for now. Why it can't be; undefined where it is. */
+async function holdWhole(growth: Growth, plan: Plan, sent: Exclude<Sent, { outcome: 'streaming' }>): Promise<unknown> {
   await growth.end()
-  if (sent.outcome !== 'answered') return
+  if (sent.outcome !== 'answered') return undefined
   try {
     const measured = await plan.measure(sent.reply)
-    await growth.cover(measured?.outputTokens ?? 0)
+    return await growth.holdAll(measured?.outputTokens ?? 0)
   } catch {
-    // What can't be read is judged below.
+    // What can't be read is judged next.
+    return undefined
   }
 }

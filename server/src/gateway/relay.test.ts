@@ -57,6 +57,7 @@ function startStream(
     isPaused: false,
     timesCounted: 0,
     began: 0,
+    drained: 0,
   }
   const settled: Reported[] = []
   let upstream: BodyReader | undefined
@@ -120,6 +121,12 @@ function startStream(
     room,
     began: () => {
       seen.began += 1
+    },
+    drains() {
+      seen.drained += 1
+      return () => {
+        seen.drained -= 1
+      }
     },
     settle: async () => {
       settled.push(reader.reported())
@@ -354,8 +361,9 @@ describe('a stream whose caller leaves', () => {
     const abandoned = openai()
     abandoned.leave()
     await abandoned.pass(29_999)
-    assert.equal(abandoned.seen.givenUp, 0)
+    assert.deepEqual([abandoned.seen.givenUp, abandoned.seen.drained], [0, 1])
     await abandoned.pass(1)
+    assert.equal(abandoned.seen.drained, 0)
     assert.deepEqual([abandoned.seen.counted, abandoned.seen.isOwed, abandoned.seen.givenUp], ['', true, 1])
     const failed = openai()
     failed.leave()

@@ -60,6 +60,8 @@ type Relayed = {
   /** The header behind the body that says which limit cut it. */
   readonly endedByHeader: string
   readonly room: ReplyRoom
+  /** Told once where the caller has left and its upstream is read on. Call what comes back when that is over. */
+  readonly drains: () => () => void
   /** Told once: the first bytes go to a caller who is there. */
   readonly began: () => void
   readonly settle: (outcome: Settled, status: number, isHeard: boolean) => Promise<Settlement>
@@ -147,7 +149,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
    * Passes on what comes until the answer is complete, or nothing more is to be had. What the caller got of it. A piece goes
    * from the upstream's connection to the caller's in one turn: a promise for each would cost as much as all the rest.
    */
-  function pass({ stream, room, began, growth }: Relayed, outlet: Outlet): Promise<Passed> {
+  function pass({ stream, room, began, drains, growth }: Relayed, outlet: Outlet): Promise<Passed> {
     const {
       reply: { body },
       reader,
@@ -167,12 +169,14 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     let lastHeldAtMs = 0
     let isAbandoned = false
     let countedFromBytes = outputGuard.quietBytes
+    let endDrain = () => {}
     /** Of whatever is waited for longest. */
     let deadline: Deadline | undefined
 
     function end(failure?: unknown): void {
       isOver = true
       deadline?.callOff()
+      endDrain()
       // What is held back of a complete answer will be delivered, unless it can't be settled and costs nothing.
       delivered ??= reader.state() === 'complete' ? reader.wholeText() : reader.deliveredText()
       resolve({ failure, delivered, isAbandoned })
@@ -327,7 +331,9 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       onLeft() {
         delivered ??= reader.deliveredText()
         // Once the answer has ended there is no meter left to stop, and its usage comes next.
-        if (!isOver) startDeadline(stopsOnAbort && !reader.isHolding() ? 0 : drainMs, giveUpForNobody)
+        const isGivenUp = stopsOnAbort && !reader.isHolding()
+        if (!isOver && !isGivenUp) endDrain = drains()
+        if (!isOver) startDeadline(isGivenUp ? 0 : drainMs, giveUpForNobody)
         goOn()
       },
     })

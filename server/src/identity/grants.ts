@@ -373,9 +373,12 @@ export async function findGrant(pool: pg.Pool, id: Id): Promise<ListedGrant | nu
   return rows[0] === undefined ? null : listedGrant.parse(rows[0])
 }
 
-/** Whether anybody has ever allowed a client. */
-export async function hasGrants(pool: pg.Pool, clientId: string): Promise<boolean> {
-  const { rowCount } = await pool.query('select from grants where client_id = $1 limit 1', [clientId])
+/** Whether a person has ever allowed a client. */
+export async function hasAllowed(pool: pg.Pool, personId: Id, clientId: string): Promise<boolean> {
+  const { rowCount } = await pool.query('select from grants where person_id = $1 and client_id = $2 limit 1', [
+    personId,
+    clientId,
+  ])
   return rowCount === 1
 }
 

@@ -76,6 +76,10 @@ export const FAULTS = {
     403,
     'This form was not sent from our page, or the page is out of date. Open the page again and send the form once more.',
   ),
+  password_reset_required: row(
+    403,
+    'Too many codes of the second factor were wrong, so somebody else may know your password. Ask for a new password, then sign in with a code.',
+  ),
   cross_site_refused: row(
     403,
     'This request did not come from a page of this website. Send the header X-Form-Token with the form_token that GET /account/v1/me returns, or use an access token.',

@@ -49,7 +49,7 @@ export async function beginAttempt(
      values ($1, $2, $3, $4, $5, $6, clock_timestamp() + make_interval(secs => $7))
      on conflict (credential_id) do update set upstream_id = excluded.upstream_id, state_hash = excluded.state_hash,
        verifier = excluded.verifier, scopes = excluded.scopes, redirect_uri = excluded.redirect_uri,
-       expires_at = excluded.expires_at, used_at = null
+       expires_at = excluded.expires_at, used_at = null, decided_at = null
      returning expires_at`,
     [
       credentialId,
@@ -104,6 +104,27 @@ export async function takeAttempt(pool: pg.Pool, seal: Seal, state: string): Pro
   const verifier = seal.open(found.verifier, boundTo(credentialId)).reveal()
   return { credentialId, upstreamId, scopes, redirectUri, state, verifier }
 }
+
+/** Takes what a user decides about a link whose state was taken: `used` where that was decided before, `unknown` where the key has begun another. */
+export async function decideAttempt(
+  pool: pg.Pool,
+  credentialId: Id,
+  stateHash: Buffer,
+): Promise<'decided' | 'used' | 'unknown'> {
+  const { rows } = await pool.query(
+    `with found as (select from link_attempts where credential_id = $1 and state_hash = $2),
+     decided as (
+       update link_attempts set decided_at = clock_timestamp()
+       where credential_id = $1 and state_hash = $2 and used_at is not null and decided_at is null returning 1
+     )
+     select exists (select from found) as is_known, exists (select from decided) as is_first`,
+    [credentialId, stateHash],
+  )
+  const { is_known: isKnown, is_first: isFirst } = decidedRow.parse(rows[0])
+  return isFirst ? 'decided' : isKnown ? 'used' : 'unknown'
+}
+
+const decidedRow = z.object({ is_known: z.boolean(), is_first: z.boolean() })
 
 /** Forgets links that nobody finished. */
 export async function forgetAttempts(pool: pg.Pool): Promise<void> {

@@ -7,7 +7,8 @@ import type { Mode } from '../kernel/mode.ts'
 import type { Seal } from '../kernel/seal.ts'
 import type { By, Origin } from '../storage/audit.ts'
 import type { Log } from '../telemetry/log.ts'
-import { type Attempt, beginAttempt, hashOf, randomText, takeAttempt } from './attempts.ts'
+import { type Attempt, beginAttempt, decideAttempt, hashOf, randomText, takeAttempt } from './attempts.ts'
+import { type Offer, openOffer, sealOffer } from './offers.ts'
 import {
   authorizationUrl,
   exchangeCode,
@@ -39,8 +40,10 @@ import type { Kept } from './tokens.ts'
 export type Links = {
   /** Where a user is to decide, for a key that wants to act for it. */
   readonly start: (request: StartRequest) => Promise<Started>
-  /** What a user brings back from the platform. */
-  readonly finish: (back: Back, origin: Origin) => Promise<Finished>
+  /** What a user brings back from the platform. Nothing is linked yet. */
+  readonly finish: (back: Back) => Promise<Finished>
+  /** What the user decides who was told for whom it is. */
+  readonly decide: (decision: Decision, origin: Origin) => Promise<Decided>
   /** Ends what was just linked, for whoever linked it. */
   readonly undo: (token: string, origin: Origin) => Promise<'undone' | 'unknown'>
   /** The one of a key, if any. */
@@ -70,6 +73,8 @@ type Back = {
   readonly isDenied: boolean
 }
 
+type Decision = { readonly offer: string; readonly isAllowed: boolean }
+
 type StartRequest = {
   readonly credentialId: Id
   readonly mode: Mode
@@ -85,17 +90,20 @@ export type Started = {
   readonly scopes: readonly string[]
 }
 
-export type Finished =
-  | {
-      readonly outcome: 'linked'
-      /** Who will act for the account. */
-      readonly workspace: string
-      readonly username: string | null
-      readonly scopes: readonly string[]
-      /** By which the user can undo it, for a while. */
-      readonly undoToken: string
-    }
-  | { readonly outcome: 'denied' | 'expired' | 'used' | 'unknown' | 'failed' }
+type Linked = {
+  /** Who will act for the account. */
+  readonly workspace: string
+  readonly username: string | null
+  readonly scopes: readonly string[]
+}
+
+type NotLinked = { readonly outcome: 'denied' | 'expired' | 'used' | 'unknown' | 'failed' }
+
+/** `offer` is what the user sends back to confirm it. */
+export type Finished = (Linked & { readonly outcome: 'asked'; readonly offer: string }) | NotLinked
+
+/** By `undoToken` the user can undo it, for a while. */
+export type Decided = (Linked & { readonly outcome: 'linked'; readonly undoToken: string }) | NotLinked
 
 type Parts = {
   readonly pool: pg.Pool
@@ -120,6 +128,7 @@ export const DEFAULT_SCOPES: readonly string[] = [
 const OFFLINE = 'offline.access'
 const LINK_SECONDS = 600
 const UNDO_SECONDS = 600
+const DECIDED_WITHIN_SECONDS = 600
 const SWEPT_MOST = 50
 const UNDO = /^[A-Za-z0-9_-]{43}$/
 const REFUSED = 'The link has ended (revoked): the platform no longer accepts its tokens.'
@@ -148,43 +157,77 @@ export function createLinks(parts: Parts): Links {
     return { authUrl, state: attempt.state, expiresAt: attempt.expiresAt, scopes: asked }
   }
 
-  async function finish({ state, code, isDenied }: Back, origin: Origin): Promise<Finished> {
+  async function finish({ state, code, isDenied }: Back): Promise<Finished> {
     const taken = await takeAttempt(pool, seal(), state).catch(asUnavailable)
     if (typeof taken === 'string') return { outcome: taken }
     if (code === undefined) return { outcome: isDenied ? 'denied' : 'failed' }
-    return link(taken, code, memberOf(taken, origin)).catch((error: unknown) => {
-      log.warn('an account could not be linked', { key_id: taken.credentialId, error })
-      return { outcome: 'failed' } as const
-    })
+    return ask(taken, code).catch(failed(taken))
   }
 
-  async function link(attempt: Attempt, code: string, by: By): Promise<Finished> {
+  function failed({ credentialId }: Pick<Attempt, 'credentialId'>) {
+    return (error: unknown) => {
+      log.warn('an account could not be linked', { key_id: credentialId, error })
+      return { outcome: 'failed' } as const
+    }
+  }
+
+  /** Reads whose account it is, so that the user can be asked whether it is to be linked for this workspace. */
+  async function ask(attempt: Attempt, code: string): Promise<Finished> {
     const { credentialId, upstreamId } = attempt
-    const platform = await platforms.byId(upstreamId)
-    if (platform === undefined) throw notConfigured()
+    const platform = await platformOf(upstreamId)
     const workspace = await workspaceOf(pool, credentialId)
     const tokens = await exchangeCode(platform, attempt, code)
-    const id = ids.next()
     try {
-      return await keep(platform, { ...attempt, id, tokens, workspace, by })
+      const maySee = NEEDED_FOR_USER.every((scope) => tokens.scopes.includes(scope))
+      const user = maySee ? await readUser(platform, tokens.access) : null
+      const given = { credentialId, upstreamId, user, tokens, stateHash: hashOf(attempt.state) }
+      const offer = sealOffer(seal(), { ...given, id: ids.next(), madeAtMs: clock.nowMs() })
+      return { outcome: 'asked', workspace, username: user?.username ?? null, scopes: tokens.scopes, offer }
     } catch (error) {
-      // The user is told that nothing was linked, so nothing may be: neither here nor there.
-      await revokeToken(platform, tokens.refresh ?? tokens.access).catch(() => {})
-      await takeBackSession(pool, { credentialId, id }).catch(() => {})
+      await forget(platform, tokens)
       throw error
     }
   }
 
-  type Given = Attempt & { readonly id: Id; readonly tokens: Tokens; readonly workspace: string; readonly by: By }
+  async function platformOf(upstreamId: Id): Promise<Platform> {
+    return (await platforms.byId(upstreamId)) ?? fail(notConfigured())
+  }
 
-  async function keep(platform: Platform, given: Given): Promise<Finished> {
-    const { id, credentialId, upstreamId, tokens, workspace } = given
-    const maySee = NEEDED_FOR_USER.every((scope) => tokens.scopes.includes(scope))
-    const user = maySee ? await readUser(platform, tokens.access) : null
+  /** Nothing was linked, so nothing may be there either. */
+  async function forget(platform: Platform, { refresh, access }: Tokens): Promise<void> {
+    await revokeToken(platform, refresh ?? access).catch(() => {})
+  }
+
+  async function decide({ offer: text, isAllowed }: Decision, origin: Origin): Promise<Decided> {
+    const offer = openOffer(seal(), text)
+    if (offer === undefined) return { outcome: 'unknown' }
+    const platform = await platformOf(offer.upstreamId)
+    const taken = await decideAttempt(pool, offer.credentialId, offer.stateHash).catch(asUnavailable)
+    // What was decided before stays as it is.
+    if (taken === 'used') return { outcome: 'used' }
+    const passedSeconds = (clock.nowMs() - offer.madeAtMs) / 1_000
+    const isLate = passedSeconds > DECIDED_WITHIN_SECONDS
+    if (taken === 'unknown' || isLate || !isAllowed) {
+      await forget(platform, offer.tokens)
+      return { outcome: taken === 'unknown' ? 'unknown' : isLate ? 'expired' : 'denied' }
+    }
+    const expiresInSeconds = Math.max(0, offer.tokens.expiresInSeconds - Math.max(0, passedSeconds))
+    const tokens = { ...offer.tokens, expiresInSeconds }
+    return keep({ ...offer, tokens }, memberOf(offer, origin)).catch(async (error: unknown) => {
+      // The user is told that nothing was linked, so nothing may be: neither here nor there.
+      await forget(platform, offer.tokens)
+      await takeBackSession(pool, offer).catch(() => {})
+      return failed(offer)(error)
+    })
+  }
+
+  async function keep(offer: Offer, by: By): Promise<Decided> {
+    const { id, credentialId, upstreamId, user, tokens, stateHash } = offer
+    const workspace = await workspaceOf(pool, credentialId)
     const undoToken = randomText()
-    const kept = { id, credentialId, upstreamId, user, tokens, stateHash: hashOf(given.state) }
+    const kept = { id, credentialId, upstreamId, user, tokens, stateHash }
     const undo = { undoHash: hashOf(undoToken), undoSeconds: UNDO_SECONDS }
-    const stored = await storeSession(pool, seal(), { ...kept, ...undo }, given.by)
+    const stored = await storeSession(pool, seal(), { ...kept, ...undo }, by)
     if (stored === undefined) throw new Error('the key was revoked, or has begun another link')
     // What the key had before is of no use to anybody: its platform is told, as far as it listens.
     const { replaced } = stored
@@ -196,9 +239,7 @@ export function createLinks(parts: Parts): Links {
   }
 
   async function tellPlatform(upstreamId: Id, { refresh, access }: Kept): Promise<void> {
-    const platform = await platforms.byId(upstreamId)
-    if (platform === undefined) throw notConfigured()
-    await revokeToken(platform, refresh ?? access)
+    await revokeToken(await platformOf(upstreamId), refresh ?? access)
   }
 
   /** It is over here first, so that nothing is written with it whatever the platform says. */
@@ -248,6 +289,7 @@ export function createLinks(parts: Parts): Links {
   return {
     start,
     finish,
+    decide,
     async undo(token, origin) {
       if (!UNDO.test(token)) return 'unknown'
       const session = await findByUndo(pool, hashOf(token)).catch(asUnavailable)

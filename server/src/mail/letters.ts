@@ -18,6 +18,8 @@ export function letterOf(mail: Mail): Letter {
       return passwordChanged(mail)
     case 'factor_changed':
       return factorChanged(mail)
+    case 'factor_guessed':
+      return factorGuessed(mail)
     case 'invitation':
       return invitation(mail)
     case 'admin_added':
@@ -114,6 +116,22 @@ function factorChanged({ to, isOn, at, address, sessionsUrl }: Of<'factor_change
       paragraph`If it was ${strong('not')} you, check your sessions, end those that you do not know, and change your password.`,
       button('Check your sessions', sessionsUrl),
       small`You get this whenever your second factor is turned on or off.`,
+    ],
+  }
+}
+
+function factorGuessed({ to, failures, isOver, at, address, resetUrl }: Of<'factor_guessed'>): Letter {
+  const title = isOver ? 'Choose a new password to sign in' : 'Somebody may know your password'
+  return {
+    subject: title,
+    title,
+    blocks: [
+      paragraph`${String(failures)} codes in a row were wrong for the second factor of ${strong(to)}, the last on ${momentOf(at)}, from ${address}. Only somebody with your password, or in one of your sessions, is asked for a code.`,
+      isOver
+        ? paragraph`No code and no recovery code is taken any more until you choose a new password. That ends all sessions. Your second factor stays as it is.`
+        : paragraph`If it was ${strong('not')} you, choose a new password at once. That ends all sessions. After 20 wrong codes in a row, no code is taken any more until you do.`,
+      button('Choose a new password', resetUrl),
+      small`You get this after ten and after twenty wrong codes in a row.`,
     ],
   }
 }

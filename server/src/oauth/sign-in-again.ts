@@ -23,8 +23,8 @@ export function mustSignInAgain({ params, askedAt }: Request, { createdAt }: Pic
 }
 
 /** Leads to the form, though somebody is signed in, and from there back. */
-export function signInAgain(path: string): Page {
-  return seeOther(withReturnTo('/sign-in?note=again', parseReturnTo(path)))
+export function signInAgain(path: string, note: 'again' | 'change' = 'again'): Page {
+  return seeOther(withReturnTo(`/sign-in?note=${note}`, parseReturnTo(path)))
 }
 
 /** When somebody proved who they are, as tokens say it. */

@@ -35,6 +35,11 @@ export const mail = z.discriminatedUnion('what', [
     ...{ what: z.literal('factor_changed'), to, isOn: z.boolean() },
     ...{ at: time, address: text, sessionsUrl: url },
   }),
+  /** Wrong codes in a row by somebody who knows the password; `isOver` where it has to be another from now on. */
+  z.strictObject({
+    ...{ what: z.literal('factor_guessed'), to, failures: z.int(), isOver: z.boolean() },
+    ...{ at: time, address: text, resetUrl: url },
+  }),
   z.strictObject({
     ...{ what: z.literal('invitation'), to, workspace: text, by: z.strictObject({ name: text, email: text }) },
     ...{ role: z.enum(ROLES), link: url, until: time },
@@ -100,7 +105,7 @@ type Parts = { readonly ids: Ids; readonly seal: Seal | null }
 /** Somebody waits for their link. */
 const AWAITED: readonly Mail['what'][] = ['verify', 'reset', 'invitation']
 /** Of those that have not been sent yet the newest says all. None that a sign-up sends: it does the same work whoever has the address. */
-const REPLACED: readonly Mail['what'][] = ['factor_changed']
+const REPLACED: readonly Mail['what'][] = ['factor_changed', 'factor_guessed']
 
 export function createSendMail(parts: Parts): SendMail {
   return async (query, letter) => {

@@ -116,6 +116,7 @@ describe('the audit log of links', () => {
 /** Every place that takes a method which changes something. Of calls and their tasks the ledger is the record. */
 const WRITING_ROUTES = [
   'links.ts delete links/:id',
+  'links.ts post /decide',
   'links.ts post /undo',
   'links.ts post auth_{social_a}',
   'operations.ts post /models/*',

@@ -71,6 +71,13 @@ async function decide(page: Page, authUrl: string, button: 'Authorize app' | 'Ca
   await page.waitForURL((at) => at.pathname === CALLBACK)
 }
 
+/** And confirms to us for whom it is. */
+async function link(page: Page, authUrl: string) {
+  await decide(page, authUrl)
+  await page.getByRole('button', { name: 'Link the account' }).click()
+  await undoButton(page).waitFor()
+}
+
 const heading = (page: Page) => page.getByRole('heading', { level: 1 }).textContent()
 const undoButton = (page: Page) => page.getByRole('button', { name: 'Undo the link' })
 
@@ -86,6 +93,13 @@ describe('linking an account in a browser', () => {
       const customer = await named('Acme Newsroom')
       const { page, frowned, requests } = await visit(options)
       await decide(page, await authUrlOf(customer))
+      await picture(page, `asked-${name}`)
+      assert.equal(await heading(page), 'Link @alice?')
+      await fits(page)
+      await isAccessible(page)
+      assert.equal(codeOf(await follow(url, customer.secret)), 'link_required')
+      await page.getByRole('button', { name: 'Link the account' }).click()
+      await undoButton(page).waitFor()
       await picture(page, `linked-${name}`)
       assert.equal(await heading(page), '@alice is linked')
       assert.equal(await page.title(), '@alice is linked · Farebox')
@@ -119,7 +133,7 @@ describe('linking an account in a browser', () => {
   it('is done with the keyboard alone', async () => {
     const customer = await named('Acme Newsroom')
     const { page, frowned } = await visit()
-    await decide(page, await authUrlOf(customer))
+    await link(page, await authUrlOf(customer))
     await page.keyboard.press('Tab')
     await picture(page, 'focused')
     // The key goes another way than the question: the answer may come before the key was taken.
@@ -197,7 +211,7 @@ describe('linking an account in a browser', () => {
   it('says so where the platform can not be told, and lets its user try again', async () => {
     const customer = await named('Acme')
     const { page, frowned } = await visit()
-    await decide(page, await authUrlOf(customer))
+    await link(page, await authUrlOf(customer))
     await sandbox.fault('platform', ['status=503'])
     await undoButton(page).click()
     await page.getByText('could not be told').waitFor()

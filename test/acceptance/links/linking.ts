@@ -34,9 +34,19 @@ export async function open(address: string): Promise<PageTold> {
 export async function linkAccount(url: string, secret: string, user = 'alice', body?: unknown): Promise<PageTold> {
   const started = await startLink(url, secret, body)
   assert.equal(started.status, 200, started.text)
-  const page = await open(await decide(String(started.json.auth_url), { user }))
+  const asked = await open(await decide(String(started.json.auth_url), { user }))
+  assert.equal(asked.status, 200, asked.text)
+  const page = await confirm(url, asked)
   assert.equal(page.status, 200, page.text)
   return page
+}
+
+/** Answers the page that says for whom the account is about to be linked. */
+export async function confirm(url: string, { text }: PageTold, decision = 'link'): Promise<PageTold> {
+  const offer = /name="offer" value="([^"]+)"/.exec(text)?.[1] ?? ''
+  const body = new URLSearchParams({ offer, decision })
+  const answer = await fetch(`${url}${CALLBACK}/decide`, { method: 'POST', body, redirect: 'manual' })
+  return { status: answer.status, headers: answer.headers, text: await answer.text() }
 }
 
 export function follow(url: string, secret: string, target = '123'): Promise<Told> {

@@ -5,7 +5,19 @@ import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { revokeKey } from '../../../server/src/identity/keys.ts'
 import { ACTOR, ask, codeOf, errorOf, ids, makeCustomer, makeKey, startInstallation } from '../installation.ts'
-import { AUTH, CALLBACK, decide, FOLLOW, follow, LINKS, linkAccount, open, startLink, undoTokenIn } from './linking.ts'
+import {
+  AUTH,
+  CALLBACK,
+  confirm,
+  decide,
+  FOLLOW,
+  follow,
+  LINKS,
+  linkAccount,
+  open,
+  startLink,
+  undoTokenIn,
+} from './linking.ts'
 import { platformOf } from './sandbox-platform.ts'
 
 const database = await freshDatabase()
@@ -153,7 +165,7 @@ describe('coming back from the platform', () => {
       assert.match(page.text, /does not work/, name)
     }
     assert.equal(await sessionsOf(), before)
-    const page = await open(await decide(newer))
+    const page = await confirm(url, await open(await decide(newer)))
     assert.equal(page.status, 200, 'the newer one works')
 
     const revoked = await makeKey(pool, customer.workspaceId)
@@ -189,7 +201,44 @@ describe('coming back from the platform', () => {
     assert.equal(pages.filter(({ status }) => status === 200).length, 1)
     assert.equal(pages.filter(({ text }) => /already used/.test(text)).length, 19)
     assert.equal((await platform.summary()).code_exchanges, before + 1)
+    await confirm(url, pages.find(({ status }) => status === 200) ?? assert.fail())
     assert.equal((await follow(url, secret)).status, 200)
+  })
+
+  it('stores nothing before its user has confirmed for which workspace, and once', async () => {
+    const { secret, keyId } = await makeCustomer(pool)
+    const stored = async () =>
+      (await pool.query('select from link_sessions where credential_id = $1', [keyId])).rowCount
+    const asked = await open(
+      await decide(String((await startLink(url, secret)).json.auth_url), { user: 'careful_user' }),
+    )
+    assert.match(asked.text, /Link @careful_user\?/)
+    assert.match(asked.text, /<bdi><b>Customer<\/b><\/bdi> wants to act/)
+    assert.match(asked.text, /<span>Follow and unfollow accounts<\/span><code>follows.write/)
+    assert.match(asked.text, /<span>Send direct messages for you \(no call that is sold here uses it today\)<\/span>/)
+    assert.equal(await stored(), 0)
+    assert.equal(codeOf(await follow(url, secret)), 'link_required')
+    assert.equal((await confirm(url, { ...asked, text: 'name="offer" value="forged"' })).status, 400)
+    const answers = await Promise.all(Array.from({ length: 5 }, () => confirm(url, asked)))
+    assert.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 400, 400, 400, 400])
+    assert.match((await confirm(url, asked, 'no')).text, /already used/)
+    assert.equal((await follow(url, secret)).status, 200)
+  })
+
+  it('is nothing, here and at the platform, where its user declines, or the key has begun another link', async () => {
+    const { secret, keyId } = await makeCustomer(pool)
+    const askedAs = async (user: string) =>
+      open(await decide(String((await startLink(url, secret)).json.auth_url), { user }))
+    const declined = await askedAs('declining_user')
+    assert.match((await confirm(url, declined, 'no')).text, /Nothing was linked/)
+    assert.equal((await confirm(url, declined)).status, 400)
+    const older = await askedAs('older_user')
+    await startLink(url, secret)
+    assert.equal((await confirm(url, older)).status, 400)
+    const { rowCount } = await pool.query('select from link_sessions where credential_id = $1', [keyId])
+    assert.equal(rowCount, 0)
+    for (const { user, revoked } of await platform.sessions())
+      if (user === 'declining_user' || user === 'older_user') assert.equal(revoked, true, user)
   })
 
   it('LINK-3 linking again replaces the session, and ends the old one at the platform', async () => {

@@ -18,7 +18,7 @@ import { startShell } from '../../house/command-shell.ts'
 import { connect } from '../../ledger/world.ts'
 import { type Customer, call, chargesOf, makeCustomer } from '../installation.ts'
 import { created, outputOf, poll, untilState } from '../tasks/video.ts'
-import { CALLBACK, decide, FOLLOW, linkAccount, open, startLink } from './linking.ts'
+import { CALLBACK, confirm, decide, FOLLOW, linkAccount, open, startLink } from './linking.ts'
 import { platformOf } from './sandbox-platform.ts'
 
 const ROTATIONS = count({ full: 5, reduced: 1 })
@@ -145,7 +145,7 @@ async function begin() {
     async finish() {
       // Our processes have other ports now, which nobody would see behind a balancer.
       const { search } = new URL(await decide(String(json.auth_url)))
-      const page = await open(anyUrl() + CALLBACK + search)
+      const page = await confirm(anyUrl(), await open(anyUrl() + CALLBACK + search))
       assert.equal(page.status, 200, page.text)
       assert.equal((await write(undecided.secret, 0)).status, 200)
       const video = outputOf(await poll(anyUrl(), maker.secret, task))

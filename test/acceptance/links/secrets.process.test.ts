@@ -19,7 +19,7 @@ import { filesOf, type Place, search, textPlace } from '../../identity/secrets-n
 import { connect } from '../../ledger/world.ts'
 import { ask, type Customer, makeCustomer, type Told } from '../installation.ts'
 import { needlesFor } from './canaries.ts'
-import { CALLBACK, decide, FOLLOW, LINKS, open, type PageTold, startLink, undoTokenIn } from './linking.ts'
+import { CALLBACK, confirm, decide, FOLLOW, LINKS, open, type PageTold, startLink, undoTokenIn } from './linking.ts'
 import { expire, platformOf } from './sandbox-platform.ts'
 
 /** PostgreSQL writes down every statement with its parameters: whatever we tell it is there to be found. */
@@ -101,7 +101,9 @@ async function learnTokens(keyId: string): Promise<void> {
 
 async function linked(user: string): Promise<Customer & { readonly undoToken: string }> {
   const customer = await makeCustomer(pools.rest)
-  const page = await open(await allowed(customer, user))
+  const asked = await open(await allowed(customer, user))
+  keep(asked)
+  const page = await confirm(url, asked)
   assert.equal(page.status, 200, page.text)
   const undoToken = undoTokenIn(page)
   secrets.add(undoToken)

@@ -113,18 +113,32 @@ describe('an upstream that thinks in hiding', () => {
     assert.ok(charge.held < ALL)
   })
 
-  it('is held for where it answers whole although a stream was asked for', async () => {
-    const whole = {
-      choices: [{ index: 0, message: { role: 'assistant', content: 'Forty-two' }, finish_reason: 'stop' }],
-      usage: { prompt_tokens: 40, completion_tokens: 30_000 },
+  describe('and answers whole although a stream was asked for', () => {
+    async function answerWhole(socket: Socket): Promise<void> {
+      const text = JSON.stringify({
+        choices: [{ index: 0, message: { role: 'assistant', content: 'Forty-two' }, finish_reason: 'stop' }],
+        usage: { prompt_tokens: 40, completion_tokens: 30_000 },
+      })
+      const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}`
+      socket.write(`${head}\r\n\r\n${text}`)
     }
-    const text = JSON.stringify(whole)
-    const { charge, status } = await think(undefined, async (socket) => {
-      socket.write(
-        `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
-      )
+
+    it('is held for', async () => {
+      const { charge, status } = await think(undefined, answerWhole)
+      assert.deepEqual([status, charge.tokens.output, charge.overrun], [200, 30_000, 0n])
     })
-    assert.deepEqual([status, charge.tokens.output, charge.overrun], [200, 30_000, 0n])
+
+    it('gives nobody more than can be held for it: the answer is withheld, costs its caller nothing, and is evidence of a loss', async () => {
+      const told = await think(await heldFor(SPEED * 2), answerWhole)
+      const { charge, status, text, json } = told
+      assert.deepEqual([status, codeOf(told), json.error], [402, 'insufficient_balance', json.error])
+      assert.doesNotMatch(text, /Forty-two/)
+      assert.match(text, /withheld. Nothing was charged/)
+      const cost = costOf({ input: 40, output: 30_000, cacheRead: 0, cacheWrite: 0 })
+      assert.deepEqual([charge.outcome, charge.amount, charge.overrun], ['voided', 0n, cost])
+      const { rows } = await pool.query('select nanos, claim from losses where id = $1', [told.id])
+      assert.deepEqual(rows, [{ nanos: cost, claim: cost }])
+    })
   })
 
   it('costs the operator what was made beyond that, and the caller no more than the hold', async () => {

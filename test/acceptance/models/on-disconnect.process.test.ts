@@ -62,6 +62,8 @@ const USAGE = frame({ choices: [], usage: { prompt_tokens: 90, completion_tokens
 const REST = `${ENDED}${USAGE}${chunk('data: [DONE]\n\n')}0\r\n\r\n`
 
 type Wanted = {
+  /** Somebody new, where left out. */
+  readonly customer?: Customer
   readonly model?: string
   readonly header?: 'finish' | 'cancel'
   readonly key?: Partial<NewKey>
@@ -78,11 +80,12 @@ async function leave({
   model = STOPS,
   header,
   key = {},
+  customer: known,
   said = BEGUN,
   isWhole = false,
   content,
 }: Wanted): Promise<Left> {
-  const customer = await makeCustomer(pool, { key })
+  const customer = known ?? (await makeCustomer(pool, { key }))
   const leaving = new AbortController()
   const make = isWhole ? question : streamed
   const { path, body } = make('openai', model, 'word '.repeat(30), { max_tokens: 2_000 })
@@ -191,6 +194,26 @@ describe('MODEL-3 cancel: an upstream whose meter stops when it is left is given
 })
 
 describe('MODEL-3 an upstream is heard out, and the caller pays what it reports', () => {
+  it('and its place among the calls at once is free, for as many as the key may have at once', async () => {
+    const { customer, socket: first } = await leave({ header: 'finish', key: { rates: { concurrency: 1 } } })
+    const atOnce = async () =>
+      (await pool.query('select calls_at_once as n from credentials where account_id = $1', [customer.accountId]))
+        .rows[0]?.n
+    await until(async () => (await atOnce()) === 0, PATIENCE_MS, 'that the place is free')
+    const { socket: second } = await leave({ header: 'finish', customer })
+    // This one is read on beyond what may be, so that it keeps its place.
+    const { path, body } = streamed('openai', STOPS, 'word', { max_tokens: 2_000 })
+    const third = await ask(url, customer.secret, path, { body })
+    assert.deepEqual([third.status, codeOf(third)], [429, 'rate_limit_exceeded'])
+    for (const socket of [first, second]) socket.write(REST)
+    await settled(pool, customer.accountId)
+    const charges = [...(await chargesOf(pool, { accountId: customer.accountId })).values()]
+    assert.equal(charges.length, 2)
+    for (const charge of charges) assertReported(charge)
+    assert.equal(await atOnce(), 0)
+    assert.deepEqual(await verifyLedger(pool, [customer.accountId]), [])
+  })
+
   for (const [whose, wanted] of [
     ['finish by the header', { header: 'finish' }],
     ['finish by its key', { key: { onDisconnect: 'finish' } }],

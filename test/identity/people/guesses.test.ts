@@ -11,7 +11,7 @@ import { anotherAddress, anotherVisitor, connectPeople, PASSWORD } from './world
 /** Whatever can be guessed can be tried so often and no more, over however many processes: here, three pools of connections. */
 const { url } = await freshDatabase()
 const world = connectPeople(url)
-const { people, pool, join, letters, masterKey } = world
+const { people, pool, join, letters, masterKey, tokenFor } = world
 const worlds = [world, connectPeople(url, { masterKey }), connectPeople(url, { masterKey })]
 after(() => Promise.all(worlds.map(({ close }) => close())))
 afterEach(() => pool.query('delete from door_attempts'))
@@ -143,24 +143,69 @@ describe('guessing a code', () => {
   async function withFactor() {
     const email = anotherAddress()
     const personId = await join(email)
-    await people.beginSecondFactor(personId)
+    await people.beginSecondFactor(await world.sessionFor(email))
     await pool.query('update people set totp_since = clock_timestamp() where id = $1', [personId])
     const waiting = async () =>
       (await people.signIn(visitor(), { email, password: PASSWORD }))?.session.reveal() ?? assert.fail()
-    return { personId, waiting }
+    return { email, personId, waiting }
   }
 
-  it('is tried five times in a session and ten times by a person, by codes and recovery codes together', async () => {
+  const wrongCode = { code: '000000' }
+  const wrongRecovery = { recovery: 'AAAAA-AAAAA' }
+
+  it('is tried five times in a session and ten times by a person, and recovery codes apart', async () => {
     const { waiting } = await withFactor()
     const sessions = [await waiting(), await waiting(), await waiting()]
-    const guess = (session: string) => (door: typeof people, n: number) =>
-      door.passSecondFactor(session, n % 2 === 0 ? { code: `00000${n % 10}` } : { recovery: 'AAAAA-AAAAA' }, visitor())
     const [first = '', second = '', third = ''] = sessions
-    assert.deepEqual(await people.codesLeftToTry(first), { left: 5, until: null })
-    assert.deepEqual(await tryAll(12, guess(first)), { wrong: 5, right: 0, refused: 7 })
-    assert.equal((await people.codesLeftToTry(first)).left, 0)
-    assert.deepEqual(await tryAll(12, guess(second)), { wrong: 5, right: 0, refused: 7 })
-    assert.deepEqual(await tryAll(12, guess(third)), { wrong: 0, right: 0, refused: 12 })
+    for (const proof of [wrongCode, wrongRecovery]) {
+      const guess = (session: string) => (door: typeof people) => door.passSecondFactor(session, proof, visitor())
+      assert.deepEqual(await people.codesLeftToTry(first, proof), { left: 5, until: null })
+      assert.deepEqual(await tryAll(12, guess(first)), { wrong: 5, right: 0, refused: 7 })
+      assert.equal((await people.codesLeftToTry(first, proof)).left, 0)
+      if (proof === wrongRecovery) return
+      assert.deepEqual(await tryAll(12, guess(second)), { wrong: 5, right: 0, refused: 7 })
+      assert.deepEqual(await tryAll(12, guess(third)), { wrong: 0, right: 0, refused: 12 })
+    }
+  })
+
+  it('tells its owner after ten wrong ones in a row, and takes none after twenty until the password is another', async () => {
+    const { email, personId, waiting } = await withFactor()
+    const told = async () =>
+      (await letters(email)).flatMap((letter) =>
+        letter.what === 'factor_guessed' ? [[letter.failures, letter.isOver]] : [],
+      )
+    const sessions = await Promise.all(Array.from({ length: 4 }, waiting))
+    const guessIn = (session = '') => people.passSecondFactor(session, wrongCode, visitor())
+    for (const session of sessions.slice(0, 2))
+      for (let n = 0; n < 5; n += 1) assert.equal(await guessIn(session), null)
+    assert.deepEqual(await told(), [[10, false]])
+    await assert.rejects(guessIn(sessions[2]), { code: 'rate_limit_exceeded' })
+    await pool.query('delete from door_attempts')
+    // Many at once are counted one by one.
+    const outcomes = await Promise.allSettled(
+      sessions.flatMap((session) => Array.from({ length: 4 }, () => guessIn(session))),
+    )
+    assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 10)
+    assert.deepEqual((await told()).at(-1), [20, true])
+    for (const proof of [wrongCode, wrongRecovery])
+      await assert.rejects(people.passSecondFactor(await waiting(), proof, visitor()), {
+        code: 'password_reset_required',
+      })
+    await assert.rejects(people.removeSecondFactor(personId, wrongCode, visitor()), { code: 'password_reset_required' })
+    const audited = await pool.query(
+      "select after from audit where action = 'person.second_factor_guessed' and subject = $1 order by (after->>'failures')::integer",
+      [personId],
+    )
+    assert.deepEqual(
+      audited.rows.map(({ after }) => after),
+      [
+        { failures: 10, mustResetPassword: false },
+        { failures: 20, mustResetPassword: true },
+      ],
+    )
+    await people.askReset(visitor(), email)
+    const reset = await people.reset(visitor(), await tokenFor(email, 'reset'), PASSWORD)
+    assert.equal(await people.passSecondFactor(reset?.session.reveal() ?? '', wrongCode, visitor()), null)
   })
 
   it('is tried ten times by who would take it off', async () => {

@@ -30,10 +30,12 @@ const forgetTries = () => pool.query('delete from door_attempts')
 async function withFactor() {
   const email = anotherAddress()
   const personId = await join(email)
-  const { secret } = await people.beginSecondFactor(personId)
+  const session = await world.sessionFor(email)
+  const { secret } = (await people.beginSecondFactor(session)) ?? assert.fail()
   const key = keyOf(secret.reveal())
-  const on = await people.confirmSecondFactor(personId, shown(key), visitor())
+  const on = await people.confirmSecondFactor(session, shown(key), visitor())
   await forgetUsed(personId)
+  await people.endSession(personId, session.id, visitor())
   return { email, personId, key, codes: on?.recoveryCodes.map((code) => code.reveal()) ?? assert.fail('not on') }
 }
 
@@ -46,20 +48,40 @@ async function waiting(email: string, remembered?: string): Promise<string> {
 describe('a second factor', () => {
   it('is on once its first code was shown, and not before', async () => {
     const email = anotherAddress()
-    const personId = await join(email)
-    const { secret, uri } = await people.beginSecondFactor(personId)
+    await join(email)
+    const session = await world.sessionFor(email)
+    const { secret, uri } = (await people.beginSecondFactor(session)) ?? assert.fail()
     assert.ok(uri.reveal().includes(secret.reveal()))
-    assert.equal(await people.confirmSecondFactor(personId, '000000', visitor()), null)
+    assert.equal(await people.confirmSecondFactor(session, '000000', visitor()), null)
     assert.equal((await people.signIn(visitor(), { email, password: PASSWORD }))?.needs, 'nothing')
     const key = keyOf(secret.reveal())
-    const on = await people.confirmSecondFactor(personId, shown(key), visitor())
+    const on = await people.confirmSecondFactor(session, shown(key), visitor())
     assert.equal(new Set(on?.recoveryCodes.map((code) => code.reveal())).size, 10)
     for (const code of on?.recoveryCodes ?? [])
       assert.match(code.reveal(), /^[0-9A-HJKMNP-TV-Z]{5}-[0-9A-HJKMNP-TV-Z]{5}$/)
     assert.equal((await people.signIn(visitor(), { email, password: PASSWORD }))?.needs, 'second_factor')
-    await assert.rejects(people.beginSecondFactor(personId), { code: 'invalid_request' })
+    await assert.rejects(people.beginSecondFactor(session), { code: 'invalid_request' })
     const told = (await letters(email)).at(-1)
     assert.ok(told?.what === 'factor_changed' && told.isOn)
+  })
+
+  it('is turned on by who has just signed in, and every other session ends', async () => {
+    const email = anotherAddress()
+    await join(email)
+    const [other, own] = [await world.signedIn(email), await world.signedIn(email)]
+    const session = (await people.sessionOf(own)) ?? assert.fail()
+    const setAge = (age: string) =>
+      pool.query('update browser_sessions set created_at = clock_timestamp() - $2::interval where id = $1', [
+        session.id,
+        age,
+      ])
+    await setAge('11 minutes')
+    assert.equal(await people.beginSecondFactor(session), null)
+    await setAge('5 minutes')
+    const { secret } = (await people.beginSecondFactor(session)) ?? assert.fail()
+    assert.notEqual(await people.confirmSecondFactor(session, shown(keyOf(secret.reveal())), visitor()), null)
+    assert.equal(await people.sessionOf(other), null)
+    assert.notEqual(await people.sessionOf(own), null)
   })
 
   it('is waited for by a session that can do nothing else, and gets another token for it', async () => {
@@ -114,6 +136,23 @@ describe('a second factor', () => {
     assert.equal(new Set(rows.map(({ hash }) => hash)).size, rows.length)
   })
 
+  it('is passed by its owner while somebody else guesses: with a recovery code at once, with a code after a reset', async () => {
+    const { email, personId, key, codes } = await withFactor()
+    const guesses = await Promise.all([waiting(email), waiting(email)])
+    for (const guess of guesses)
+      for (let n = 0; n < 5; n += 1)
+        assert.equal(await people.passSecondFactor(guess, { code: '000000' }, visitor()), null)
+    const own = await waiting(email)
+    await assert.rejects(people.passSecondFactor(own, { code: shown(key) }, visitor()), { code: 'rate_limit_exceeded' })
+    assert.equal(await people.removeSecondFactor(personId, { code: '000000' }, visitor()), false)
+    assert.notEqual(await people.passSecondFactor(own, { recovery: codes[0] ?? '' }, visitor()), null)
+    assert.equal(await countOf(pool, 'select factor_failures from people where id = $1', [personId]), 0, 'in a row')
+    await people.askReset(visitor(), email)
+    const reset = await people.reset(visitor(), await tokenFor(email, 'reset'), PASSWORD)
+    const passed = await people.passSecondFactor(reset?.session.reveal() ?? '', { code: shown(key) }, visitor())
+    assert.notEqual(passed, null)
+  })
+
   it('of somebody else opens nothing', async () => {
     const [one, other] = [await withFactor(), await withFactor()]
     const token = await waiting(one.email)
@@ -143,7 +182,7 @@ describe('a second factor', () => {
     const passed = await people.passSecondFactor(await waiting(email), { code: shown(key) }, visitor())
     const own = passed?.session.reveal() ?? assert.fail()
     // Older than those that follow, which are older than any that is opened now.
-    await pool.query('update browser_sessions set id = $2 where person_id = $1 and is_complete', [
+    await pool.query('update browser_sessions set id = $2 where person_id = $1 and is_complete and ended_at is null', [
       personId,
       '00000000-0000-0000-0000-000000000000',
     ])

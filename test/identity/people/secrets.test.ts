@@ -20,11 +20,12 @@ describe('what somebody could sign in with', () => {
     const member = await joinAs(world, 'viewer', { by: personId, workspaceId })
     secrets.push(await tokenFor(member.email, 'invitation'), await world.signedIn(email))
 
-    const { secret, uri } = await people.beginSecondFactor(personId)
+    const session = await world.sessionFor(email)
+    const { secret, uri } = (await people.beginSecondFactor(session)) ?? assert.fail()
     const { rows } = await pool.query('select totp from people where id = $1', [personId])
     const key = seal.open(rows[0]?.totp, `person ${personId} totp`).reveal()
     const shown = codeOf(Buffer.from(key, 'base64'), stepAt(Date.now() / 1000))
-    const on = await people.confirmSecondFactor(personId, shown, visitor())
+    const on = await people.confirmSecondFactor(session, shown, visitor())
     const codes = on?.recoveryCodes.map((code) => code.reveal()) ?? assert.fail('not on')
     secrets.push(secret.reveal(), uri.reveal(), key, ...codes, ...codes.map((code) => code.replace('-', '')))
 

@@ -5,6 +5,7 @@ import { PATIENCE_MS } from '../../../harness/until.ts'
 import { createAttempts, LIMITS, type Limits } from '../../../server/src/identity/people/attempts.ts'
 import { createPasswords, type Passwords } from '../../../server/src/identity/people/passwords.ts'
 import { createPeople, type People } from '../../../server/src/identity/people/people.ts'
+import type { Session } from '../../../server/src/identity/people/sessions.ts'
 import { type Visitor, visitorOf } from '../../../server/src/identity/people/visitor.ts'
 import { systemClock } from '../../../server/src/kernel/clock.ts'
 import { createIds, type Id } from '../../../server/src/kernel/ids.ts'
@@ -81,7 +82,25 @@ export function connectPeople(databaseUrl: string, options: Options = {}) {
     return result?.session.reveal() ?? assert.fail()
   }
 
-  return { pool, pools, people, attempts, seal, masterKey, letters, tokenFor, join, signedIn, close: pools.close }
+  /** The session of somebody who has just signed in, and has no second factor yet. */
+  async function sessionFor(email: string): Promise<Session> {
+    return (await people.sessionOf(await signedIn(email))) ?? assert.fail()
+  }
+
+  return {
+    sessionFor,
+    pool,
+    pools,
+    people,
+    attempts,
+    seal,
+    masterKey,
+    letters,
+    tokenFor,
+    join,
+    signedIn,
+    close: pools.close,
+  }
 }
 
 export function tokenIn(link: string): string {

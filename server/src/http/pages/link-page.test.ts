@@ -9,7 +9,7 @@ const linked = { outcome: 'linked', workspace: 'Example', username: 'fox', undoT
 
 describe('the page of a link that was made', () => {
   it('says what each scope means, and shows one of which nobody knows that as it is', () => {
-    const scopes = ['tweet.write', 'space.read', 'constructor', '__proto__', '<b>']
+    const scopes = ['tweet.write', 'follows.write', 'space.read', 'constructor', '__proto__', '<b>']
     const { status, body } = pages.linked({ ...linked, scopes }, '/undo')
     assert.equal(status, 200)
     const items = [...body.matchAll(/<span>([^<]*)<\/span><code>([^<]*)<\/code>/g)].map(([, means, scope]) => [
@@ -17,11 +17,12 @@ describe('the page of a link that was made', () => {
       means,
     ])
     assert.deepEqual(items, [
-      ['tweet.write', 'Post for you'],
-      ['space.read', ''],
-      ['constructor', ''],
-      ['__proto__', ''],
-      ['&lt;b&gt;', ''],
+      ['tweet.write', 'Post for you (no call that is sold here uses it today)'],
+      ['follows.write', 'Follow and unfollow accounts'],
+      ['space.read', ' (no call that is sold here uses it today)'],
+      ['constructor', ' (no call that is sold here uses it today)'],
+      ['__proto__', ' (no call that is sold here uses it today)'],
+      ['&lt;b&gt;', ' (no call that is sold here uses it today)'],
     ])
     assert.match(body, /name="token" value="token"/)
   })

@@ -1,5 +1,7 @@
+import { catalogue } from '../../catalogue/catalogue.ts'
+import { isSoldByUnit } from '../../catalogue/operation.ts'
 import { type Html, html } from '../../kernel/html.ts'
-import type { Finished } from '../../links/links.ts'
+import type { Decided, Finished } from '../../links/links.ts'
 import { icon } from './icons.ts'
 import type { Page, Pages } from './page.ts'
 
@@ -18,7 +20,7 @@ type Message = {
 const NOT_LINKED: Badge = { tone: 'bad', word: 'Not linked' }
 const ENDED: Badge = { tone: 'plain', word: 'Ended' }
 
-const TOLD: Readonly<Record<Exclude<Finished['outcome'], 'linked'> | 'undone' | 'too_late', Message>> = {
+const TOLD: Readonly<Record<Exclude<Decided['outcome'], 'linked'> | 'undone' | 'too_late', Message>> = {
   denied: {
     status: 200,
     badge: { tone: 'plain', word: 'Not linked' },
@@ -82,6 +84,12 @@ const MEANINGS: ReadonlyMap<string, string> = new Map([
   ['offline.access', 'Stay linked until it is undone'],
 ])
 
+/** Those that calls here need, and what keeps a link alive. */
+const USED: ReadonlySet<string> = new Set([
+  ...catalogue.operations.flatMap((operation) => (isSoldByUnit(operation) ? (operation.actsFor?.scopes ?? []) : [])),
+  'offline.access',
+])
+
 export type LinkPages = ReturnType<typeof createLinkPages>
 
 /** What users of a platform see of us. They came by somebody's link, and may not know whose. */
@@ -93,9 +101,21 @@ export function createLinkPages({ door }: Pick<Pages, 'door'>) {
       return door({ status, title, main })
     },
 
+    /** What is about to be linked, to whom and for what. Nothing is until its user says so: they may have followed somebody else's link. */
+    asked({ workspace, username, scopes, offer }: Extract<Finished, { outcome: 'asked' }>, decidePath: string): Page {
+      const title = `Link ${username === null ? 'your account' : `@${username}`}?`
+      return door({
+        title,
+        main: html`<h1>${title}</h1><p class="door__say">The workspace <bdi><b>${workspace}</b></bdi> wants to act for this account. Nothing is linked yet.</p>
+<h2 class="door__h">What it may do for you</h2><ul class="may">${scopes.map(scopeItem)}</ul>
+<form class="undo" method="post" action="${decidePath}"><p><b>You do not know this workspace?</b> Then somebody may have sent you their link. Do not link it.</p><input type="hidden" name="offer" value="${offer}"><button class="fb-button" type="submit" name="decision" value="link">${icon('check')}Link the account</button> <button class="fb-button fb-button--quiet" type="submit" name="decision" value="no">Do not link</button></form>`,
+        below: html`We never see your password. Answer within ten minutes.`,
+      })
+    },
+
     /** What was linked, to whom, and how to take it back: whoever got here may have followed somebody else's link. */
     linked(
-      { workspace, username, scopes, undoToken }: Extract<Finished, { outcome: 'linked' }>,
+      { workspace, username, scopes, undoToken }: Extract<Decided, { outcome: 'linked' }>,
       undoPath: string,
     ): Page {
       const account = username === null ? 'Your account' : `@${username}`
@@ -135,8 +155,10 @@ function steps(): Html {
 }
 
 function scopeItem(scope: string): Html {
-  return html`<li>${icon('check')}<span>${MEANINGS.get(scope)}</span><code>${scope}</code></li>`
+  return html`<li>${icon('check')}<span>${MEANINGS.get(scope)}${USED.has(scope) ? undefined : UNUSED}</span><code>${scope}</code></li>`
 }
+
+const UNUSED = ' (no call that is sold here uses it today)'
 
 function undoForm(action: string, token: string, button: string, question: string, text: string): Html {
   return html`<form class="undo" method="post" action="${action}"><p><b>${question}</b> ${text}</p><input type="hidden" name="token" value="${token}"><button class="fb-button fb-button--danger" type="submit">${icon('back')}${button}</button></form>`

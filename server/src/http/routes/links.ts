@@ -37,6 +37,8 @@ type Parts = {
 const PREFIX = '/apis/v1'
 const CALLBACK = '/{social_a}/oauth_callback'
 const UNDO_BYTES = 1_024
+/** With the tokens of the platform, sealed. */
+const DECISION_BYTES = 16_384
 /** Users of a platform come by their browser, without a credential of ours. */
 const PAGE = { access: 'public', isPage: true } as const
 
@@ -137,6 +139,21 @@ export function linkRoutes(names: Names): readonly ContractRoute[] {
     {
       tag: 'links',
       access: 'public',
+      operationId: 'decide_link',
+      method: 'POST',
+      path: at(`${CALLBACK}/decide`),
+      summary: 'Confirm a link or decline it, by the form of that page',
+      body: {
+        required: true,
+        type: 'application/x-www-form-urlencoded',
+        schema: { type: 'object', properties: { offer: { type: 'string' }, decision: { type: 'string' } } },
+      },
+      answers: { 200: SHOWN },
+      refusals: PAGE_REFUSALS,
+    },
+    {
+      tag: 'links',
+      access: 'public',
       operationId: 'undo_link',
       method: 'POST',
       path: at(`${CALLBACK}/undo`),
@@ -159,6 +176,7 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
   const { links, linkPages, names } = parts
   const at = (path: string) => spell(path, names)
   const undoPath = `${callbackPath(names)}/undo`
+  const decidePath = `${callbackPath(names)}/decide`
 
   app.post(at('/{social_a}/auth_{social_a}'), async (request, reply) => {
     const { credentialId, mode } = await admitLink(parts, request, reply)
@@ -187,15 +205,25 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
       return sendPage(reply, linkPages.told('unknown'))
     const isDenied = error === 'access_denied'
     const back = { state, code: error === undefined ? code : undefined, isDenied }
-    const finished = await links.finish(back, originOf(request))
-    if (finished.outcome !== 'linked') return sendPage(reply, linkPages.told(finished.outcome))
-    return sendPage(reply, linkPages.linked(finished, undoPath))
+    const finished = await links.finish(back)
+    if (finished.outcome !== 'asked') return sendPage(reply, linkPages.told(finished.outcome))
+    return sendPage(reply, linkPages.asked(finished, decidePath))
   })
 
   app.register(async (form) => {
     acceptForms(form)
     // Anybody may send one, and more than this is neither read nor reserved.
     const options = { bodyLimit: UNDO_BYTES, config: PAGE }
+    const deciding = { bodyLimit: DECISION_BYTES, config: PAGE }
+    form.post<{ Body?: Form }>(at(`${CALLBACK}/decide`), deciding, async (request, reply) => {
+      const decision = {
+        offer: request.body?.get('offer') ?? '',
+        isAllowed: request.body?.get('decision') === 'link',
+      }
+      const decided = await links.decide(decision, originOf(request))
+      if (decided.outcome !== 'linked') return sendPage(reply, linkPages.told(decided.outcome))
+      return sendPage(reply, linkPages.linked(decided, undoPath))
+    })
     form.post<{ Body?: Form }>(at(`${CALLBACK}/undo`), options, async (request, reply) => {
       const token = request.body?.get('token') ?? ''
       const undone = await links.undo(token, originOf(request)).catch((error: unknown) => {

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { Fault } from '../../kernel/fault.ts'
+import { Fault, type FaultCode } from '../../kernel/fault.ts'
 import { type Query, queryOn } from '../../storage/transaction.ts'
 import { networkOf } from '../failures-by-address.ts'
 import { hashOf } from './tokens.ts'
@@ -29,6 +29,11 @@ export const LIMITS = {
   /** A session waits for ten minutes. */
   codeInSession: limit('code in session', 5, 10 * 60),
   codeOfPerson: limit('code of person', 10, QUARTER_SECONDS),
+  /** Apart from codes, so that who guesses those keeps nobody from using one. */
+  recoveryCodeInSession: limit('recovery code in session', 5, 10 * 60),
+  recoveryCodeOfPerson: limit('recovery code of person', 10, QUARTER_SECONDS),
+  /** Of somebody who is signed in. */
+  factorChangeOfPerson: limit('code to change factor', 10, QUARTER_SECONDS),
   passwordOfPerson: limit('password of person', 10, QUARTER_SECONDS),
   linkFromAddress: limit('link from address', 30, QUARTER_SECONDS),
   linkFromNetwork: limit('link from network', 200, QUARTER_SECONDS),
@@ -60,6 +65,8 @@ export type Attempts = {
   readonly takeOneOf: (ways: readonly [readonly Tried[], ...(readonly Tried[])[]]) => Promise<void>
   /** What turned out to be no guess is not counted. */
   readonly giveBack: (tried: readonly Tried[]) => Promise<void>
+  /** Begins them anew. */
+  readonly forget: (tried: readonly Tried[], within: Query) => Promise<void>
   /** Counts an attempt before it is made; null says that it failed, and anything else is given back, but for what counts all that are made. */
   readonly guess: <T>(
     tried: readonly Tried[],
@@ -107,11 +114,16 @@ export function createAttempts({ pool, limits = LIMITS }: { pool: pg.Pool; limit
         [tried.map(({ limit }) => limit.kind), tried.map(({ key }) => key)],
       )
     },
+    async forget(tried, within) {
+      await within(
+        'delete from door_attempts row using unnest($1::text[], $2::bytea[]) item (kind, key) where row.kind = item.kind and row.key = item.key',
+        [tried.map(({ limit }) => limit.kind), tried.map(({ key }) => key)],
+      )
+    },
     async guess(tried, work, all = []) {
       await attempts.take([...tried, ...all])
       const result = await work().catch(async (error: unknown) => {
-        // Nothing was compared.
-        if (error instanceof Fault && error.code === 'overloaded') await attempts.giveBack([...tried, ...all])
+        if (error instanceof Fault && NOTHING_COMPARED.includes(error.code)) await attempts.giveBack([...tried, ...all])
         throw error
       })
       if (result !== null) await attempts.giveBack(tried)
@@ -128,6 +140,8 @@ export function createAttempts({ pool, limits = LIMITS }: { pool: pg.Pool; limit
   }
   return attempts
 }
+
+const NOTHING_COMPARED: readonly FaultCode[] = ['overloaded', 'password_reset_required']
 
 const waitRows = z.tuple([z.object({ wait: z.number() })])
 const windowRows = z.array(z.object({ count: z.int(), ends_at: z.date() }))

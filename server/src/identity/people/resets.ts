@@ -4,6 +4,7 @@ import { record } from '../../storage/audit.ts'
 import { inTransaction, type Query } from '../../storage/transaction.ts'
 import { revokeGrantsWithin } from '../grants.ts'
 import { addressKey, networkKey } from './attempts.ts'
+import { triedByPerson } from './factor-failures.ts'
 import { sendOrPretend } from './letters.ts'
 import { addLink, findLink, triedLink, useLink } from './links.ts'
 import { requireAddress } from './names.ts'
@@ -115,13 +116,15 @@ export function createResets({ pool, ids, sendMail, passwords, attempts, setting
 
   async function setPassword(query: Query, { personId, password, visitor, exceptId }: NewPassword): Promise<void> {
     const { rows } = await query(
-      'update people set password = $2 where id = $1 returning email, clock_timestamp() as at',
+      'update people set password = $2, factor_failures = 0 where id = $1 returning email, clock_timestamp() as at',
       [personId, password],
     )
     const { email: to, at } = changedRow.parse(rows[0])
     // Links that were asked for before work no longer.
     await query("delete from mailed_links where person_id = $1 and kind = 'reset' and used_at is null", [personId])
     const ended = await endSessionsWithin(query, personId, exceptId)
+    // Whoever knew the old one may have used up what its owner may try.
+    await attempts.forget(triedByPerson(attempts, personId), query)
     // Whoever knew the old one may have let clients in with it.
     const grantsRevoked = (await revokeGrantsWithin(query, { personId })).length
     await record(query, byPerson(personId, visitor), {

@@ -7,9 +7,10 @@ import { type By, record } from '../../storage/audit.ts'
 import type { Sealed } from '../../storage/reseal.ts'
 import { inTransaction, type Query } from '../../storage/transaction.ts'
 import type { Tried } from './attempts.ts'
+import { createFactorFailures, forgetFailures, MOST_FAILURES } from './factor-failures.ts'
 import type { PeopleParts } from './parts.ts'
 import { recoveryCodesLeft, replaceRecoveryCodes, useRecoveryCode } from './recovery-codes.ts'
-import { dropOldest, sessionOf } from './sessions.ts'
+import { dropOldest, endSessionsWithin, isFresh, type Session, sessionOf } from './sessions.ts'
 import { hashOf, newToken } from './tokens.ts'
 import { base32, KEY_BYTES, keyUri, matchingStep } from './totp.ts'
 import { byPerson, type Visitor } from './visitor.ts'
@@ -29,6 +30,9 @@ export const SECOND_FACTORS: Sealed = { what: 'second factors', table: 'people',
 
 type Parts = Pick<PeopleParts, 'pool' | 'seal' | 'sendMail' | 'attempts' | 'settings'>
 
+/** The session of whoever changes their own. */
+type Own = Pick<Session, 'personId' | 'id'>
+
 export type Passed = {
   /** Another one than before, so that who knew that gains nothing. */
   readonly session: Secret
@@ -36,18 +40,22 @@ export type Passed = {
   readonly remember: () => Promise<Secret>
 }
 
-export function createSecondFactor({ pool, seal, sendMail, attempts, settings }: Parts) {
+export function createSecondFactor(parts: Parts) {
+  const { pool, seal, sendMail, attempts, settings } = parts
+  const { limits } = attempts
+  const { noteFailure } = createFactorFailures(parts)
+
   return {
-    /** Null where the code is wrong or was used, or the session waits for none. */
+    /** Null where the code is wrong or was used, or the session waits for none. Refused after too many of those in a row. */
     async passSecondFactor(token: string, proof: Proof, visitor: Visitor): Promise<Passed | null> {
       const session = await sessionOf(pool, token)
       if (session === null || session.isComplete) return null
       const { id, personId } = session
-      return attempts.guess([triedInSession(id), triedByPerson(personId)], async () => {
+      return attempts.guess(triedToPass(proof, id, personId), async () => {
         const completed = await inTransaction(pool, async (query) => {
           const factor = await lockFactor(query, personId)
           if (factor === null || !factor.isOn || !(await isWaiting(query, id))) return null
-          if (!(await prove(query, factor, proof))) return null
+          if (!(await passes(query, factor, proof, visitor))) return null
           if ('recovery' in proof)
             await record(query, byPerson(personId, visitor), {
               ...{ action: 'person.recovery_code_used', subject: personId },
@@ -62,20 +70,19 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
     },
 
     /** How many more codes a session may try, and until when where it has tried some. */
-    async codesLeftToTry(token: string): Promise<{ readonly left: number; readonly until: Date | null }> {
+    async codesLeftToTry(token: string, proof: Proof): Promise<{ readonly left: number; readonly until: Date | null }> {
       const session = await sessionOf(pool, token)
       if (session === null) return { left: 0, until: null }
-      const [own, all] = await Promise.all([
-        attempts.left(triedInSession(session.id)),
-        attempts.left(triedByPerson(session.personId)),
-      ])
-      return own.left <= all.left ? own : all
+      const [own, all] = triedToPass(proof, session.id, session.personId)
+      const [ofSession, ofPerson] = await Promise.all([attempts.left(own), attempts.left(all)])
+      return ofSession.left <= ofPerson.left ? ofSession : ofPerson
     },
 
-    /** Gives a key that counts once its first code is shown. */
-    beginSecondFactor(personId: Id): Promise<{ readonly secret: Secret; readonly uri: Secret }> {
+    /** Gives a key that counts once its first code is shown. Null where the sign-in is not fresh: a session that somebody got hold of is not enough. */
+    beginSecondFactor({ personId, id }: Own): Promise<{ readonly secret: Secret; readonly uri: Secret } | null> {
       const key = randomBytes(KEY_BYTES)
       return inTransaction(pool, async (query) => {
+        if (!(await isFresh(query, id))) return null
         const { rows } = await query(
           'update people set totp = $2, totp_used_step = 0 where id = $1 and totp_since is null returning email',
           [personId, required().seal(new Secret(key.toString('base64')), boundTo(personId))],
@@ -87,19 +94,20 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
       })
     },
 
-    /** Turns it on. Null where the code is wrong, or nothing was begun. */
+    /** Turns it on, and ends every other session. Null where the code is wrong, or nothing was begun. */
     confirmSecondFactor(
-      personId: Id,
+      { personId, id }: Own,
       code: string,
       visitor: Visitor,
     ): Promise<{ readonly recoveryCodes: readonly Secret[] } | null> {
-      return attempts.guess([triedByPerson(personId)], () =>
+      return attempts.guess(triedToChange(personId), () =>
         inTransaction(pool, async (query) => {
           const factor = await lockFactor(query, personId)
           if (factor === null || factor.isOn || !(await prove(query, factor, { code }))) return null
           await takeChange(query, personId)
           await query('update people set totp_since = clock_timestamp() where id = $1', [personId])
           const recoveryCodes = await replaceRecoveryCodes(query, factor)
+          await endSessionsWithin(query, personId, id)
           await tell(query, { factor, isOn: true, visitor }, byPerson(personId, visitor))
           return { recoveryCodes }
         }),
@@ -108,10 +116,10 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
 
     /** Turns it off, with a code or a recovery code. False where that is wrong. */
     async removeSecondFactor(personId: Id, proof: Proof, visitor: Visitor): Promise<boolean> {
-      const removed = await attempts.guess([triedByPerson(personId)], () =>
+      const removed = await attempts.guess(triedToChange(personId), () =>
         inTransaction(pool, async (query) => {
           const factor = await lockFactor(query, personId)
-          if (factor === null || !factor.isOn || !(await prove(query, factor, proof))) return null
+          if (factor === null || !factor.isOn || !(await passes(query, factor, proof, visitor))) return null
           await takeChange(query, personId)
           await removeWithin(query, personId)
           await tell(query, { factor, isOn: false, visitor }, byPerson(personId, visitor))
@@ -124,15 +132,31 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
 
   /** Each change is told by mail, so that they are few. */
   function takeChange(query: Query, personId: Id): Promise<void> {
-    return attempts.take([{ limit: attempts.limits.factorChangesOfPerson, key: hashOf(personId) }], query)
+    return attempts.take([{ limit: limits.factorChangesOfPerson, key: hashOf(personId) }], query)
   }
 
-  function triedInSession(id: Id): Tried {
-    return { limit: attempts.limits.codeInSession, key: hashOf(id) }
+  function triedToPass(proof: Proof, sessionId: Id, personId: Id): readonly [Tried, Tried] {
+    const [own, all] =
+      'code' in proof
+        ? [limits.codeInSession, limits.codeOfPerson]
+        : [limits.recoveryCodeInSession, limits.recoveryCodeOfPerson]
+    return [
+      { limit: own, key: hashOf(sessionId) },
+      { limit: all, key: hashOf(personId) },
+    ]
   }
 
-  function triedByPerson(personId: Id): Tried {
-    return { limit: attempts.limits.codeOfPerson, key: hashOf(personId) }
+  function triedToChange(personId: Id): readonly Tried[] {
+    return [{ limit: limits.factorChangeOfPerson, key: hashOf(personId) }]
+  }
+
+  async function passes(query: Query, factor: Factor, proof: Proof, visitor: Visitor): Promise<boolean> {
+    const { personId, email, failures, now } = factor
+    if (failures >= MOST_FAILURES) throw new Fault('password_reset_required')
+    const isRight = await prove(query, factor, proof)
+    if (isRight) await forgetFailures(query, personId)
+    else await noteFailure(query, { personId, email, failures, at: timeOf(now), visitor })
+    return isRight
   }
 
   function required(): NonNullable<typeof seal> {
@@ -143,7 +167,7 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
   /** Locked, so that of two who bring the same code one is first. */
   async function lockFactor(query: Query, personId: Id): Promise<Factor | null> {
     const { rows } = await query(
-      `select id, email, totp, totp_since is not null as is_on, totp_used_step, extract(epoch from clock_timestamp())::float8 as seconds
+      `select id, email, totp, totp_since is not null as is_on, totp_used_step, factor_failures as failures, extract(epoch from clock_timestamp())::float8 as seconds
        from people where id = $1 and totp is not null for no key update`,
       [personId],
     )
@@ -155,6 +179,7 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
       email: row.email,
       key,
       isOn: row.is_on,
+      failures: row.failures,
       now: { seconds: row.seconds, usedStep: row.totp_used_step },
     }
   }
@@ -183,7 +208,7 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
 
   async function tell(query: Query, { factor, isOn, visitor }: Told, by: By): Promise<void> {
     await recordFactor(query, by, factor.personId, isOn)
-    const at = new Date(factor.now.seconds * 1_000).toISOString()
+    const at = timeOf(factor.now)
     const sessionsUrl = `${settings.siteUrl}/sessions`
     await sendMail(query, { what: 'factor_changed', to: factor.email, isOn, at, address: visitor.address, sessionsUrl })
   }
@@ -196,6 +221,7 @@ const factorRow = z.object({
   totp: z.instanceof(Buffer),
   is_on: z.boolean(),
   totp_used_step: z.bigint().transform(Number),
+  failures: z.int(),
   seconds: z.number(),
 })
 
@@ -204,7 +230,13 @@ type Factor = {
   readonly email: string
   readonly key: Buffer
   readonly isOn: boolean
+  /** Wrong ones in a row. */
+  readonly failures: number
   readonly now: { readonly seconds: number; readonly usedStep: number }
+}
+
+function timeOf({ seconds }: Factor['now']): string {
+  return new Date(seconds * 1_000).toISOString()
 }
 
 /** Uses a code up; false where it is none, or was used. */
@@ -239,7 +271,10 @@ async function complete(query: Query, sessionId: Id): Promise<Secret> {
 }
 
 async function removeWithin(query: Query, personId: Id): Promise<void> {
-  await query('update people set totp = null, totp_since = null, totp_used_step = 0 where id = $1', [personId])
+  await query(
+    'update people set totp = null, totp_since = null, totp_used_step = 0, factor_failures = 0 where id = $1',
+    [personId],
+  )
   await query('delete from recovery_codes where person_id = $1', [personId])
   await query('delete from remembered_browsers where person_id = $1', [personId])
 }

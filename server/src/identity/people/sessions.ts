@@ -12,6 +12,7 @@ import type { Visitor } from './visitor.ts'
 const SESSION_DAYS = 30
 const IDLE_DAYS = 7
 const WAIT_MINUTES = 10
+const FRESH_MINUTES = 10
 /** So that a script that signs in again and again fills no table. */
 const SESSIONS_OF_PERSON = 50
 /** A session is not written to at every request. */
@@ -125,6 +126,16 @@ const listed = z
   }))
 
 export type ListedSession = Readonly<z.output<typeof listed>>
+
+/** Whether it was opened so short a time ago that whoever has it has just proven who they are. */
+export async function isFresh(query: Query, id: Id): Promise<boolean> {
+  const { rowCount } = await query(
+    `select from browser_sessions
+     where id = $1 and is_complete and created_at > clock_timestamp() - interval '${FRESH_MINUTES} minutes' and ${ALIVE}`,
+    [id],
+  )
+  return rowCount === 1
+}
 
 /** Those that are open, the newest first. */
 export async function listSessions(pool: pg.Pool, personId: Id): Promise<readonly ListedSession[]> {

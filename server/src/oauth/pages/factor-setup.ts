@@ -26,7 +26,7 @@ export function factorOffPage({ door }: Door, parts: FormParts): Page {
     title: 'Second factor',
     main: html`<h1>Second factor</h1><p class="door__say">It is off. When it is on, a password alone is not enough to sign in: you also type a six-digit code from your phone.</p>
 ${form(`${PATH}/begin`, parts, button('Turn it on'))}
-<p class="fb-hint door__after">You need an authenticator app: any app that shows time-based codes (TOTP).</p>`,
+<p class="fb-hint door__after">You need an authenticator app: any app that shows time-based codes (TOTP). Turning it on signs you out in every other browser.</p>`,
     below: BACK,
   })
 }

@@ -13,7 +13,7 @@ export type Filled<Name extends string = string> = {
   readonly isChanged?: boolean
 }
 
-export type Trouble = { readonly title: string; readonly text?: string }
+export type Trouble = { readonly title: string; readonly text?: string | Html }
 
 /** What every form of ours has beside its fields. */
 export type FormParts = { readonly formToken: string; readonly returnTo?: string | undefined }

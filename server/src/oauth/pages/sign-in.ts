@@ -11,6 +11,7 @@ export const SIGN_IN_NOTES = {
   'signed-out-everywhere': ['You are signed out everywhere', 'Every browser has to sign in again.'],
   ended: ['Your session has ended', 'Sign in again to continue.'],
   again: ['Sign in once more', 'The app asks you to confirm that it is you.'],
+  change: ['Sign in once more', 'This change needs a sign-in of the last ten minutes.'],
 } as const
 export type SignInNote = keyof typeof SIGN_IN_NOTES
 

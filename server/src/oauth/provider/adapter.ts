@@ -23,6 +23,9 @@ export type AdapterFactoryParts = {
  */
 export const REFRESH_GRACE: Grace = { seconds: 120, most: 20 }
 
+/** A device that polls several times at once gets its tokens by one of them. Later than that, somebody else has its code. */
+const POLL_GRACE: Grace = { seconds: 60, most: 2 }
+
 /** Refresh tokens of one grant that nobody has taken yet. With one more, the oldest falls. */
 export const REFRESH_TOKENS_OF_GRANT = 50
 
@@ -68,9 +71,10 @@ function stateAdapter({ states, grants, issuer }: AdapterFactoryParts, model: st
         await states.forgetOldest(model, grantId, REFRESH_TOKENS_OF_GRANT)
     },
     async find(id) {
-      const state = await states.find(model, id, grace)
+      const state = await states.find(model, id, model === 'DeviceCode' ? POLL_GRACE : grace)
       if (state === null) return undefined
       const { payload, consumedAt, isInGrace } = state
+      if (model === 'DeviceCode' && isInGrace && isItsClient(payload)) throw new errors.SlowDown()
       const found = withSecrets(payload, model, id, issuer)
       if (consumedAt === null || isInGrace) return found
       // Somebody brings what was taken long ago: either they or whoever took it should not have it.
@@ -82,6 +86,8 @@ function stateAdapter({ states, grants, issuer }: AdapterFactoryParts, model: st
       // Before it is taken, so that it is good for another try.
       if (model === 'RefreshToken' && typeof payload?.grantId === 'string') await grants.takeRefresh(payload.grantId)
       if (await states.take(model, id, grace)) return
+      // Another poll was first since it was found.
+      if (model === 'DeviceCode') throw new errors.SlowDown()
       // Its client brings it too often, or so late that its grace ran out since it was found.
       const end = model === 'RefreshToken' ? grants.endReused : grants.end
       if (typeof payload?.grantId === 'string') await end(payload.grantId)

@@ -1,8 +1,9 @@
 import { Provider } from 'oidc-provider'
 import type pg from 'pg'
 import type { Pages } from '../../http/pages/page.ts'
-import { hasGrants } from '../../identity/grants.ts'
+import { hasAllowed } from '../../identity/grants.ts'
 import type { Attempts } from '../../identity/people/attempts.ts'
+import { sessionOf } from '../../identity/people/sessions.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Id, Ids } from '../../kernel/ids.ts'
 import type { Seal } from '../../kernel/seal.ts'
@@ -10,6 +11,7 @@ import type { Secret } from '../../kernel/secret.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import type { Query } from '../../storage/transaction.ts'
 import type { Log } from '../../telemetry/log.ts'
+import { createCookies } from '../cookies.ts'
 import { type Refused, refusedPage } from '../pages/oauth-refused.ts'
 import { buildProvider } from './build-provider.ts'
 import { createClients } from './clients.ts'
@@ -64,7 +66,14 @@ export function createAuthorizationServer(parts: AuthorizationServerParts, pages
     renderError: createRenderError(pages, log),
   }
 
-  const keepHere = createKeepHere({ isAllowed: (clientId) => hasGrants(pool, clientId), render: shared.renderError })
+  const cookies = createCookies({ isSecure: siteUrl.startsWith('https:') })
+
+  async function isAllowed(clientId: string, cookie: string): Promise<boolean> {
+    const session = await sessionOf(pool, cookies.tokenIn(cookie, 'session') ?? '')
+    return session?.isComplete === true && (await hasAllowed(pool, session.personId, clientId))
+  }
+
+  const keepHere = createKeepHere({ isAllowed, render: shared.renderError })
 
   function build(keys: readonly SigningKey[]): Provider {
     const configuration = createConfiguration({ ...shared, keys })

@@ -7,6 +7,7 @@ import { factorBeginPage, factorOffPage, factorOnPage, recoveryCodesPage } from 
 import type { Filled } from '../pages/form.ts'
 import type { RouteParts } from '../parts.ts'
 import { orLater } from '../refusals.ts'
+import { signInAgain } from '../sign-in-again.ts'
 import type { SignedIn } from '../visits.ts'
 
 const PATH = '/account/second-factor'
@@ -30,7 +31,7 @@ export function factorSetupRoutes({ people, pages, visits }: RouteParts): readon
     if (!read.isGood) return begun(visit, uri, 400, { problems: read.problems })
     return orLater(
       async () => {
-        const confirmed = await people.confirmSecondFactor(session.personId, read.fields.code, visitor)
+        const confirmed = await people.confirmSecondFactor(session, read.fields.code, visitor)
         if (confirmed === null) return begun(visit, uri, 400, { problems: { code: WRONG } })
         return recoveryCodesPage(pages, confirmed.recoveryCodes)
       },
@@ -63,7 +64,8 @@ export function factorSetupRoutes({ people, pages, visits }: RouteParts): readon
     ),
     visits.postSignedIn(`${PATH}/begin`, async (visit) => {
       if (visit.session.hasSecondFactor) return seeOther(PATH)
-      return begun(visit, (await people.beginSecondFactor(visit.session.personId)).uri)
+      const beginning = await people.beginSecondFactor(visit.session)
+      return beginning === null ? signInAgain(PATH, 'change') : begun(visit, beginning.uri)
     }),
     visits.postSignedIn(`${PATH}/confirm`, confirm),
     visits.postSignedIn(`${PATH}/remove`, remove),

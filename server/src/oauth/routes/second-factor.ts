@@ -40,7 +40,7 @@ export function secondFactorRoutes({ people, pages, visits, cookies }: RoutePart
     return orLater(
       async () => {
         const passed = await people.passSecondFactor(visit.sessionToken, proof, visit.visitor)
-        if (passed === null) return wrong(moreTries(await people.codesLeftToTry(visit.sessionToken)))
+        if (passed === null) return wrong(moreTries(await people.codesLeftToTry(visit.sessionToken, proof)))
         const remembered = mustRemember ? await passed.remember() : null
         return seeOther(visit.returnTo ?? HOME, [
           cookies.put('session', passed.session, { seconds: SESSION_SECONDS }),

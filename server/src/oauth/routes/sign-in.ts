@@ -48,7 +48,8 @@ export function signInRoutes(parts: RouteParts): readonly PageRoute[] {
   return [
     visits.get('/sign-in', (visit) => {
       const note = noteIn(visit)
-      if (visit.session?.isComplete === true && note !== 'again') return seeOther(visit.returnTo ?? HOME)
+      if (visit.session?.isComplete === true && note !== 'again' && note !== 'change')
+        return seeOther(visit.returnTo ?? HOME)
       // Who has just verified an address need not write it again.
       const email = cookies.textIn(visit.cookie, 'mail')
       return show(visit, { ...(email !== undefined && { filled: { values: { email } } }), ...(note && { note }) })
