@@ -73,7 +73,7 @@ type Back = {
   readonly isDenied: boolean
 }
 
-type Decision = { readonly offer: string; readonly isAllowed: boolean }
+export type Decision = { readonly offer: string; readonly isAllowed: boolean }
 
 type StartRequest = {
   readonly credentialId: Id

@@ -25,8 +25,9 @@ export async function decide(authUrl: string, { user = 'alice', decision = 'allo
 
 export type PageTold = { readonly status: number; readonly headers: Headers; readonly text: string }
 
-export async function open(address: string): Promise<PageTold> {
-  const answer = await fetch(address, { redirect: 'manual' })
+/** As a browser opens an address, or as a program that has no person to ask. */
+export async function open(address: string, accept = 'text/html,application/xhtml+xml'): Promise<PageTold> {
+  const answer = await fetch(address, { redirect: 'manual', headers: { accept } })
   return { status: answer.status, headers: answer.headers, text: await answer.text() }
 }
 

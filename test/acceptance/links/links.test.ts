@@ -225,6 +225,13 @@ describe('coming back from the platform', () => {
     assert.equal((await follow(url, secret)).status, 200)
   })
 
+  it('LINK-3 is stored by the callback where a program opens it, which has no person to ask', async () => {
+    const secret = await newSecret()
+    const location = await decide(String((await startLink(url, secret)).json.auth_url), { user: 'users_program' })
+    assert.match((await open(location, '*/*')).text, /is linked/)
+    assert.equal((await follow(url, secret)).status, 200)
+  })
+
   it('is nothing, here and at the platform, where its user declines, or the key has begun another link', async () => {
     const { secret, keyId } = await makeCustomer(pool)
     const askedAs = async (user: string) =>

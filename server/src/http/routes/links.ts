@@ -13,7 +13,7 @@ import { Fault } from '../../kernel/fault.ts'
 import { isId } from '../../kernel/ids.ts'
 import { LARGE_BYTES } from '../../kernel/memory-budget.ts'
 import { rateHeaders } from '../../limits/headers.ts'
-import type { Links, Started } from '../../links/links.ts'
+import type { Decision, Links, Started } from '../../links/links.ts'
 import type { Session } from '../../links/sessions.ts'
 import { acceptForms, type Form, largerThan } from '../body.ts'
 import { callerOf } from '../caller.ts'
@@ -207,8 +207,15 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
     const back = { state, code: error === undefined ? code : undefined, isDenied }
     const finished = await links.finish(back)
     if (finished.outcome !== 'asked') return sendPage(reply, linkPages.told(finished.outcome))
-    return sendPage(reply, linkPages.asked(finished, decidePath))
+    if (isOfBrowser(request)) return sendPage(reply, linkPages.asked(finished, decidePath))
+    return decide(request, reply, { offer: finished.offer, isAllowed: true })
   })
+
+  async function decide(request: FastifyRequest, reply: FastifyReply, decision: Decision) {
+    const decided = await links.decide(decision, originOf(request))
+    if (decided.outcome !== 'linked') return sendPage(reply, linkPages.told(decided.outcome))
+    return sendPage(reply, linkPages.linked(decided, undoPath))
+  }
 
   app.register(async (form) => {
     acceptForms(form)
@@ -216,13 +223,8 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
     const options = { bodyLimit: UNDO_BYTES, config: PAGE }
     const deciding = { bodyLimit: DECISION_BYTES, config: PAGE }
     form.post<{ Body?: Form }>(at(`${CALLBACK}/decide`), deciding, async (request, reply) => {
-      const decision = {
-        offer: request.body?.get('offer') ?? '',
-        isAllowed: request.body?.get('decision') === 'link',
-      }
-      const decided = await links.decide(decision, originOf(request))
-      if (decided.outcome !== 'linked') return sendPage(reply, linkPages.told(decided.outcome))
-      return sendPage(reply, linkPages.linked(decided, undoPath))
+      const [offer = '', decision] = [request.body?.get('offer') ?? '', request.body?.get('decision')]
+      return decide(request, reply, { offer, isAllowed: decision === 'link' })
     })
     form.post<{ Body?: Form }>(at(`${CALLBACK}/undo`), options, async (request, reply) => {
       const token = request.body?.get('token') ?? ''
@@ -234,6 +236,14 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
       return sendPage(reply, linkPages.told(undone === 'unknown' ? 'too_late' : undone))
     })
   })
+}
+
+/**
+ * Whether a person is there to be asked. Somebody else's link can only be opened in the browser of its victim, which says one of these
+ * with whatever it opens. A program that carries its own user's code has asked its user, and is answered in one step.
+ */
+function isOfBrowser({ headers }: FastifyRequest): boolean {
+  return headers['sec-fetch-dest'] !== undefined || /text\/html|image\//.test(headers.accept ?? '')
 }
 
 /** Where the platform sends users back to, below base_url. */
