@@ -83,7 +83,15 @@ type Here = { readonly pool: pg.Pool; readonly server: AuthorizationServer; read
 function pagesHere({ pool, server, seal }: Here): readonly PageRoute[] {
   const ids = createIds({ clock: systemClock })
   const people = createPeople({
-    ...{ pool, ids, seal: null, passwords: createPasswords(), sendMail: async () => {}, credit: async () => {} },
+    ...{
+      pool,
+      ids,
+      seal: null,
+      passwords: createPasswords(),
+      sendMail: async () => {},
+      credit: async () => {},
+      testCredit: async () => {},
+    },
     settings: { siteUrl: SITE, signUp: 'open', domains: [], credit: ZERO },
   })
   const pages = createPages({ assets: loadAssets(), siteUrl: undefined })

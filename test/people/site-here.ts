@@ -23,7 +23,15 @@ export async function startSiteHere(databaseUrl: string, passwords: Passwords) {
   const assets = loadAssets()
   const pages = createPages({ assets, siteUrl: undefined, referrerPolicy: 'strict-origin' })
   const people = createPeople({
-    ...{ pool: pools.rest, ids, seal: null, passwords, sendMail: async () => {}, credit: async () => {} },
+    ...{
+      pool: pools.rest,
+      ids,
+      seal: null,
+      passwords,
+      sendMail: async () => {},
+      credit: async () => {},
+      testCredit: async () => {},
+    },
     settings: { siteUrl: 'http://127.0.0.1', signUp: 'open', domains: [], credit: ZERO },
   })
   const settings = { isSignUpOpen: true, missing: [], credit: ZERO, issuer: null }

@@ -111,6 +111,7 @@ function peopleOf(pool: pg.Pool, seal: Seal, siteUrl: string): People {
     async credit(query, accountId, entryId, amount) {
       await creditWithin(query, { entryId, accountId, amount, kind: 'promotion' })
     },
+    testCredit: async () => {},
     settings: { siteUrl, signUp: 'open', domains: [], credit: ZERO },
   })
 }

@@ -4,6 +4,7 @@ import { createPasswords } from '../identity/people/passwords.ts'
 import { createPeople, type People } from '../identity/people/people.ts'
 import { createTellReuse } from '../identity/people/reused-grant.ts'
 import { creditWithin } from '../ledger/credit.ts'
+import { giveTestCredit } from '../ledger/test-credit.ts'
 import { createIssuer } from '../oauth/issuer.ts'
 import type { AuthorizationServerParts } from '../oauth/provider/server.ts'
 import { GRANTS_PATH } from '../oauth/routes/grants.ts'
@@ -28,7 +29,7 @@ export function createSiteParts(ground: Ground, outbound: Outbound) {
 export type SiteParts = ReturnType<typeof createSiteParts>
 
 /** Who people are. Passwords are hashed by few at a time in the whole process. */
-function createPeopleOf({ config, pools, ids, seal }: Ground): People {
+function createPeopleOf({ config, pools, ids, seal, time }: Ground): People {
   const { people } = config
   return createPeople({
     pool: pools.rest,
@@ -38,6 +39,9 @@ function createPeopleOf({ config, pools, ids, seal }: Ground): People {
     passwords: createPasswords(),
     async credit(query, accountId, entryId, amount) {
       await creditWithin(query, { entryId, accountId, amount, kind: 'promotion' })
+    },
+    async testCredit(query, by, accountId) {
+      await giveTestCredit(query, by, { accountId, amount: people.test_credit, nowMs: time.nowMs() })
     },
     settings: {
       siteUrl: siteUrlOf(config),

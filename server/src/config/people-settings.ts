@@ -55,6 +55,11 @@ export const people = section(
         'Promotional credit for the first workspace of a mailbox, in USD. Addresses that differ only in a label (`jo+test@…`) are one mailbox; at Gmail also those that differ in dots.',
         'Set 0 where nobody is to get anything for free.',
       ),
+      test_credit: setting(
+        amount.prefault('5'),
+        'Test money of every new workspace, in USD. A test call that would be refused for want of money gets it again, at most once a day and account.',
+        'Set 0 for none. Test money pays nothing but test upstreams. Give processes with the roles `site` and `gateway` the same.',
+      ),
       low_balance: setting(
         amount.prefault('1'),
         'Low balance: owners and admins get an e-mail when the live balance of their workspace falls below it.',

@@ -25,6 +25,7 @@ type ShownWorkspace = {
 export const ACCOUNT_NOTES = {
   welcome: 'You are signed in',
   joined: 'You have joined the workspace',
+  made: 'You have a workspace',
   left: 'You have left the workspace',
   ended: 'The session has ended',
   password: 'Your password is changed',
@@ -53,7 +54,8 @@ export function accountPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
 ${note === undefined ? null : callout('ok', ACCOUNT_NOTES[note], null, ' door__sum')}${trouble === undefined ? null : troubled(trouble)}
 <section class="seats" aria-labelledby="workspaces"><h2 class="door__h" id="workspaces">Workspaces</h2>${
       workspaces.length === 0
-        ? html`<p class="fb-hint">You are not in a workspace.</p>`
+        ? html`<p class="fb-hint">You are not in a workspace. If you were invited, open the link in that mail. Or make one of your own.</p>
+${form('/sessions/workspace', shown, html`<button class="fb-button" type="submit">Make a workspace</button>`)}`
         : html`<ul>${workspaces.map((workspace) => workspaceItem(workspace, shown))}</ul>`
     }</section>
 <section class="seats" aria-labelledby="guards"><h2 class="door__h" id="guards">Signing in</h2><ul>

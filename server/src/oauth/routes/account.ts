@@ -66,6 +66,11 @@ export function accountRoutes({ people, pages, visits, cookies }: RouteParts): r
       return seeOther('/sign-in?note=signed-out-everywhere', [cookies.remove('session'), cookies.remove('remembered')])
     }),
     visits.postSignedIn('/sessions/leave', leave),
+    visits.postSignedIn('/sessions/workspace', async ({ visitor, session: { personId, name } }) => {
+      const workspaces = await people.workspacesOf(personId)
+      if (workspaces.length === 0) await people.createWorkspace(personId, `${name}'s workspace`, visitor)
+      return seeOther('/sessions?note=made')
+    }),
     ...passwordRoutes({ people, pages, visits }),
   ]
 }
