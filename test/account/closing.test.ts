@@ -289,7 +289,13 @@ describe('a closure', () => {
     assert.deepEqual(await activeOf(team), [false, false])
     // Who was erased with it makes nothing any more.
     const visitor = { address: '203.0.113.1', network: '203.0.113.0/24', agent: 'a test' }
-    const settings = { siteUrl: 'https://site.example', signUp: 'open', domains: [], credit: ZERO } as const
+    const settings = {
+      siteUrl: 'https://site.example',
+      name: 'Farebox',
+      signUp: 'open',
+      domains: [],
+      credit: ZERO,
+    } as const
     const founding = { ids, settings, credit: async () => {}, testCredit: async () => {} }
     await assert.rejects(foundWorkspace(founding, team.of('owner').personId, 'Another', visitor, pool), {
       code: 'resource_not_found',
@@ -326,7 +332,13 @@ describe('a person who signed up, and is erased with their workspace', () => {
       email,
       name,
     ])
-    const settings = { siteUrl: 'https://site.example', signUp: 'open', domains: [], credit: ZERO } as const
+    const settings = {
+      siteUrl: 'https://site.example',
+      name: 'Farebox',
+      signUp: 'open',
+      domains: [],
+      credit: ZERO,
+    } as const
     await inTransaction(pool, (query) =>
       welcome(
         query,

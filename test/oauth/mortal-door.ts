@@ -92,7 +92,7 @@ function pagesHere({ pool, server, seal }: Here): readonly PageRoute[] {
       credit: async () => {},
       testCredit: async () => {},
     },
-    settings: { siteUrl: SITE, signUp: 'open', domains: [], credit: ZERO },
+    settings: { siteUrl: SITE, name: 'Farebox', signUp: 'open', domains: [], credit: ZERO },
   })
   const pages = createPages({ assets: loadAssets(), siteUrl: undefined })
   const settings = { isSignUpOpen: true, missing: [], credit: ZERO, issuer: null }

@@ -127,14 +127,19 @@ for (const [kind, options] of KINDS.slice(0, count({ full: KINDS.length, reduced
       await page.goto(pathOf(linkIn(await site.mailTo(email), /^\/verify\//)))
       await see('Verify your address', 'verify-link')
       await press(page, 'This is my address')
-      await see('Sign in', 'sign-in-verified')
-      assert.equal(await page.getByLabel('Email').inputValue(), email)
+      await see('Your account', 'account-new')
+      await page.goto('/')
+      await see('Nobody spends more than they have.', 'home-signed-in')
+      await page.goto('/sign-out')
+      await press(page, 'Sign out')
+      await see('Sign in', 'sign-in-again')
+      await page.getByLabel('Email').fill(email)
       await page.getByLabel('Password').fill('not my password')
       await press(page, 'Sign in')
       await see('Sign in', 'sign-in-wrong')
       assert.match((await alertIn(page)) ?? '', /Email or password is wrong/)
       await signInAs(page, email)
-      await see('Your account', 'account-new')
+      await see('Your account', 'account')
       await page.getByText('Mira Halloran’s workspace').or(page.getByText("Mira Halloran's workspace")).waitFor()
       const { rows } = await site.pool.query(
         `select sum(remaining)::text as credit from promotions join workspaces on live_account_id = account_id
@@ -274,8 +279,9 @@ for (const [kind, options] of KINDS.slice(0, count({ full: KINDS.length, reduced
         await page.getByRole('heading', { name: 'Your account' }).waitFor()
       }
       await here.page.goto('/sessions')
+      // The sign-up left a session too.
       await here.see('Your account', 'account')
-      assert.equal(await here.page.getByRole('button', { name: /^Sign out Chrome on Linux/ }).count(), 2)
+      assert.equal(await here.page.getByRole('button', { name: /^Sign out Chrome on Linux/ }).count(), 3)
       await here.page
         .getByRole('button', { name: /^Sign out Chrome on Linux/ })
         .first()

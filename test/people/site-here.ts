@@ -32,7 +32,7 @@ export async function startSiteHere(databaseUrl: string, passwords: Passwords) {
       credit: async () => {},
       testCredit: async () => {},
     },
-    settings: { siteUrl: 'http://127.0.0.1', signUp: 'open', domains: [], credit: ZERO },
+    settings: { siteUrl: 'http://127.0.0.1', name: 'Farebox', signUp: 'open', domains: [], credit: ZERO },
   })
   const settings = { isSignUpOpen: true, missing: [], credit: ZERO, issuer: null }
   const routes = createSiteRoutes({ people, pages, siteUrl: undefined, settings, issuer: null })

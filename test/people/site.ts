@@ -112,7 +112,7 @@ function peopleOf(pool: pg.Pool, seal: Seal, siteUrl: string): People {
       await creditWithin(query, { entryId, accountId, amount, kind: 'promotion' })
     },
     testCredit: async () => {},
-    settings: { siteUrl, signUp: 'open', domains: [], credit: ZERO },
+    settings: { siteUrl, name: 'Farebox', signUp: 'open', domains: [], credit: ZERO },
   })
 }
 

@@ -13,7 +13,7 @@ import { createOutbound, type Outbound } from '../outbound/outbound.ts'
 import { createKeptPrices } from '../site/kept-prices.ts'
 import { createWatch } from '../site/status/watch.ts'
 import { createSendMail } from '../storage/mail.ts'
-import { type Ground, issuerOf, missingIn, siteUrlOf } from './ground.ts'
+import { type Ground, issuerOf, missingIn, siteNameOf, siteUrlOf } from './ground.ts'
 
 /** What the website has beside its routes. */
 export function createSiteParts(ground: Ground, outbound: Outbound) {
@@ -45,6 +45,7 @@ function createPeopleOf({ config, pools, ids, seal, time }: Ground): People {
     },
     settings: {
       siteUrl: siteUrlOf(config),
+      name: siteNameOf(config),
       signUp: missingForPeople(config).length === 0 ? people.sign_up : 'closed',
       domains: people.domains,
       credit: people.credit,

@@ -53,7 +53,7 @@ export function connectPeople(databaseUrl: string, options: Options = {}) {
     testCredit: async (query, by, accountId) => {
       await giveTestCredit(query, by, { accountId, amount: credit, nowMs: systemClock.nowMs() })
     },
-    settings: { siteUrl: SITE, signUp, domains, credit },
+    settings: { siteUrl: SITE, name: 'Farebox', signUp, domains, credit },
   })
 
   /** What an address was sent, or those of a pattern, the newest last. */

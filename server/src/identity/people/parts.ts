@@ -27,6 +27,8 @@ export type PeopleParts = {
 export type PeopleSettings = {
   /** Where people reach the pages, without a slash at its end. */
   readonly siteUrl: string
+  /** Under which people know this installation. */
+  readonly name: string
   readonly signUp: 'open' | 'closed'
   /** Whose addresses may sign up; empty for all. */
   readonly domains: readonly string[]

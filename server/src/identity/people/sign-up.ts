@@ -10,6 +10,7 @@ import { mailboxHash } from './mailbox.ts'
 import { readName, requireAddress } from './names.ts'
 import { hasInvitation, isOpenTo, requireOpen } from './open-to.ts'
 import type { PeopleParts } from './parts.ts'
+import { openSession, type SignedIn } from './sessions.ts'
 import { hashOf, hashOfToken } from './tokens.ts'
 import { byPerson, type Visitor } from './visitor.ts'
 import { welcome } from './welcome.ts'
@@ -29,8 +30,13 @@ export type SignUp = {
   readonly browser?: string | undefined
 }
 
-/** With a link by which a password is chosen, where the one that was typed at the sign-up does not count. */
-export type Verified = { readonly personId: Id; readonly choose: Secret | null }
+export type Verified = {
+  readonly personId: Id
+  /** A link by which a password is chosen, where the one that was typed at the sign-up does not count. */
+  readonly choose: Secret | null
+  /** In the browser in which the password was typed, which need not be typed again. */
+  readonly signedIn: SignedIn | null
+}
 
 type Parts = Omit<PeopleParts, 'seal'>
 
@@ -149,7 +155,10 @@ export function createSignUp(parts: Parts) {
       isTheirs ? typed.password : null,
     ])
     await welcome(query, parts, byPerson(personId, visitor), { id: personId, email, name: typed.name })
-    return { personId, choose: isTheirs ? null : (await addLink(query, { kind: 'reset', personId })).token }
+    const choose = isTheirs ? null : (await addLink(query, { kind: 'reset', personId })).token
+    const mayEnter = isTheirs && browser !== null
+    const signedIn = mayEnter ? await openSession(query, ids, visitor, { personId, password: typed.password }) : null
+    return { personId, choose, signedIn }
   }
 }
 
