@@ -7,7 +7,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { TokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import { catalogueRoutes } from './catalogue/routes.ts'
 import { guideRoutes } from './guides/guides.ts'
-import { openLibrary } from './guides/library.ts'
+import { docsFolder, openLibrary } from './guides/library.ts'
 import { homeRoutes } from './home/routes.ts'
 import type { KeptPrices } from './kept-prices.ts'
 import { machineRoutes } from './machines/machines.ts'
@@ -43,7 +43,7 @@ export type SiteParts = {
 export function createSite(parts: SiteParts): readonly PageRoute[] {
   const { contract, catalogue, names, headerNames } = parts
   const shell = createShell(parts)
-  const library = openLibrary(names.provider)
+  const library = openLibrary(names.provider, docsFolder(), parts)
   const reference = contract && readReference(contract)
   const given = { ...parts, shell, reference, provider: names.provider, costModeHeader: headerNames.costMode }
   const isSold = (id: string) => catalogue.find(id) !== undefined
