@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { audienceOf } from '../identity/faces.ts'
-import { listGrantsOfClient } from '../identity/grants.ts'
+import { type ListedGrant, listGrantsOfClient } from '../identity/grants.ts'
 import type { Membership } from '../identity/people/members.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Nanos } from '../kernel/money.ts'
@@ -21,6 +21,11 @@ export type HeldGrant = {
   readonly audiences: readonly string[]
   /** Whether it counts where the client asks to act now: only then can the new one take its place. */
   readonly isReplaceable: boolean
+}
+
+/** Null for one that is active. */
+export function endOf({ isActive, revokedAt, expiresAt, createdAt }: ListedGrant): Date | null {
+  return isActive ? null : (revokedAt ?? expiresAt ?? createdAt)
 }
 
 /** More are not shown, and end with the others where the person replaces them. */
