@@ -91,6 +91,7 @@ function authorizationOf(
     outbound: mayAskStrangers(config.outbound) ? outbound : null,
     attempts: createAttempts({ pool: pools.rest }),
     introspectionSecret: oauth.introspection_secret ?? null,
+    clientDocuments: oauth.client_documents ?? [],
     tellReuse: createTellReuse({ sendMail: createSendMail({ ids, seal }), grantsUrl: siteUrl + GRANTS_PATH }),
   }
 }

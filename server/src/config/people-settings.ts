@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { clientDocuments } from './client-documents.ts'
 import { section, setting } from './described.ts'
 import {
   amount,
@@ -78,6 +79,11 @@ export const oauth = section(
         longSecret.optional(),
         'Secret of the client `operator` (HTTP Basic) at the introspection endpoint. Without it there is no such endpoint.',
         'Set it where a program of yours has to ask what an access token is.',
+      ),
+      client_documents: setting(
+        clientDocuments.optional(),
+        'Documents of more clients, brought along as those of Claude Code, Codex and others are: they count where the host of a document does not answer.',
+        'Set it where this installation can’t reach the host of a client that your people use.',
       ),
     })
     .prefault({}),
