@@ -146,6 +146,24 @@ function* topItems(tree: string): Generator<string> {
   }
 }
 
+describe('pages with prices', () => {
+  it('say that those are published estimates', async () => {
+    for (const at of ['/', '/catalogue', '/catalogue/rerank', '/models', '/models/sandbox/text', '/docs/catalogue'])
+      assert.match(await (await get(at)).text(), /published estimate/, at)
+  })
+})
+
+describe('addresses that people and browsers guess', () => {
+  it('lead to the guides and to the icon', async () => {
+    const guides = await get('/guides')
+    assert.deepEqual([guides.status, guides.headers.get('location')], [303, '/docs'])
+    const icon = await get('/favicon.ico')
+    assert.equal(icon.status, 303)
+    const shown = await get(icon.headers.get('location') ?? '')
+    assert.deepEqual([shown.status, shown.headers.get('content-type')], [200, 'image/svg+xml'])
+  })
+})
+
 describe('the pages of proofs', () => {
   it('lay out the table of the home page and the files by rules of their own', async () => {
     const [home, proof] = await Promise.all(['/', '/proof'].map(async (at) => (await get(at)).text()))

@@ -2,7 +2,7 @@ import type { Catalogue, Names } from '../catalogue/operation.ts'
 import type { Contract } from '../contracts/contract.ts'
 import type { HeaderNames } from '../gateway/header-names.ts'
 import type { PageRoute } from '../http/page-routes.ts'
-import type { Pages } from '../http/pages/page.ts'
+import { type Pages, seeOther } from '../http/pages/page.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { TokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import { catalogueRoutes } from './catalogue/routes.ts'
@@ -57,6 +57,7 @@ export function createSite(parts: SiteParts): readonly PageRoute[] {
     ...proofRoutes({ shell, docs: library.folder }),
     ...statusRoutes(given),
     ...machineRoutes({ ...given, guides: library.guides, name: parts.pages.assets.label.name }),
+    { method: 'GET', path: '/favicon.ico', answer: () => seeOther(parts.pages.assets.icon.href) },
     themeRoute(given),
   ]
 }

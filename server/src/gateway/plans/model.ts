@@ -224,7 +224,7 @@ export function createModelPlan(parts: Parts) {
       tokens: countsTokens ? pricing.tokens : 0,
       tokenAdvice: adviceOn(reserve),
       fittingOutput: fittingOutputOf(reserve),
-      moneyAdvice: pricing.heldFor && adviceOnMoney({ ...reserve, heldFor }),
+      moneyAdvice: pricing.heldFor && adviceOnMoney({ ...reserve, heldFor, inputMost: ask.inputMost }),
       growth: isFree
         ? undefined
         : growthOf({

@@ -61,7 +61,7 @@ ${errors && html`<section><h2 id="errors">When it is refused</h2><p class="fb-so
 <div class="fb-card"><div class="fb-card__head"><h2>Price and limits</h2></div><div class="fb-card__body"><dl class="fb-rows">
 ${priceRows(price)}
 ${sideRows(operation)}</dl><p class="fb-hint">Limits per key, in the tiers free, starter and growth.</p></div></div>
-<p class="fb-hint">A price on this page is published. <a href="${price.by === 'model' ? '/models' : '/docs/pricing'}">${price.by === 'model' ? 'Prices by model, and a calculator' : 'How prices and holds work'}</a></p>
+<p class="fb-hint">A price on this page is a published estimate: a quote tells what you pay. <a href="${price.by === 'model' ? '/models' : '/docs/pricing'}">${price.by === 'model' ? 'Prices by model, and a calculator' : 'How prices and holds work'}</a></p>
 </aside></div>
 </div>`
 }

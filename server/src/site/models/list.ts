@@ -61,7 +61,7 @@ export function modelList({ shell, prices }: Parts): PageRoute {
       path: '/models',
       section: 'models',
       main: html`<div class="fb-wrap models">
-<div class="lead"><h1>Models and prices</h1><p>Prices are published ones in USD, exact to their last place. Tokens that are read from a cache or written to one have prices of their own. A call is settled at the version at which it began. Each model has a page with its history and a calculator.</p></div>
+<div class="lead"><h1>Models and prices</h1><p>Prices are published estimates in USD, exact to their last place. Tokens that are read from a cache or written to one have prices of their own. A call is settled at the version at which it began. Each model has a page with its history and a calculator.</p></div>
 ${staleNote(prices)}${testModeNote(prices.now())}
 <form class="finder" action="/models" role="search" aria-label="Models">${kind === undefined ? undefined : html`<input type="hidden" name="kind" value="${kind}">`}<div class="fb-affix"><span>${icon('search')}</span><input class="fb-input fb-input--small" type="search" name="q" maxlength="100" value="${words}" aria-label="Search models" placeholder="name or owner"></div><button class="fb-button fb-button--quiet" type="submit">Filter</button>
 <nav class="chips" aria-label="Kinds of models">${chip('/models', `All ${listed.length}`, kind === undefined)}${present.map((one) => chip(`/models?kind=${one}`, `${KIND_TITLES[one]} ${count(one)}`, kind === one))}</nav></form>
