@@ -1,5 +1,6 @@
 import { largestThat } from '../kernel/largest.ts'
 import { type Nanos, nanos, shortUsd } from '../kernel/money.ts'
+import { type Counts, mostFor, type Terms } from '../pricing/terms.ts'
 import { OVERHEAD } from '../protocols/bound.ts'
 import { readable } from './limit-words.ts'
 
@@ -50,6 +51,26 @@ export function adviceOnMoney(held: HeldOutput): MoneyAdvice | undefined {
       words: `${parts}${origin}. This call fits with ${name} of ${readable(fitting)} or less.`,
       members: { fitting_output_limit: fitting },
     }
+  }
+}
+
+/** A parameter that a price is multiplied by: seconds of a video, pictures of a call. */
+type HeldUnits = { readonly name: string; readonly units: number; readonly most: Counts; readonly terms: Terms }
+
+/** Names the costly parameter, and the largest value of it with which the call fits. */
+export function adviceOnUnits({ name, units, most, terms }: HeldUnits): MoneyAdvice {
+  const heldFor = (fewer: number) =>
+    mostFor(
+      terms,
+      most.map((count) => (count * BigInt(fewer)) / BigInt(units)),
+    )
+  return (left) => {
+    const costly = `What costs is ${name}: ${readable(units)}.`
+    if (left === null) return { words: `${costly} Send a lower one.`, members: {} }
+    const fitting = largestThat((fewer) => heldFor(fewer) <= left, 0, units)
+    if (fitting >= 1)
+      return { words: `${costly} This call fits with ${name} of ${readable(fitting)} or less.`, members: {} }
+    return { words: `${costly} Even 1 holds ${shortUsd(heldFor(1))} USD. More money is needed.`, members: {} }
   }
 }
 
