@@ -53,6 +53,8 @@ export function gatewayEnvironment(databaseUrl: string): Readonly<Record<string,
     FAREBOX_LISTEN_ADMIN: '127.0.0.1:0',
     // Its https addresses are names alone: nothing stands in front of it.
     FAREBOX_HTTP_TRUSTED_PROXIES: 'none',
+    // An account has what its test gives it.
+    FAREBOX_PEOPLE_TEST_CREDIT: '0',
     ...NO_LOSS_CEILINGS,
   }
 }

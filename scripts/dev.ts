@@ -15,7 +15,7 @@ import { silentLog } from '../server/src/telemetry/log.ts'
  * Everything stops with it, however it ends.
  */
 const { values: flags } = scriptArguments(
-  'Usage: npm run dev [-- --json]: PostgreSQL, sandbox and gateway on this machine, until Ctrl-C; --json prints the addresses for a program.',
+  'Usage: npm run [--silent] dev [-- --json]: PostgreSQL, sandbox and gateway on this machine, until Ctrl-C; --json prints the addresses for a program, in one line, alone on stdout with --silent (else npm prints the name of the script first).',
   { json: { type: 'boolean', default: false } },
 )
 const PORTS = { gateway: 8700, sandbox: 8701, site: 8702, agent: 8703, smtp: 8704, postgres: 8705, admin: 8709 }

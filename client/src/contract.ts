@@ -894,7 +894,7 @@ export type BatchEmbedContentsRequest = {
   preset?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   provider?: never
-  /** Priced: each is in the bound. */
+  /** The texts to embed, each as a request of its own. Priced: each is in the bound. */
   requests: BatchEmbedContentsATextToBeEmbedded[]
   /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
@@ -1019,15 +1019,19 @@ export type ChatCompletionsRequest = {
   extra_headers?: never
   /** Refused: it uses another model, whose price is not part of this call. */
   fallbacks?: never
+  /** How much words are avoided the more often they have come, from -2 to 2. */
   frequency_penalty?: unknown
+  /** Which function the model has to call. The older form of tool_choice. */
   function_call?: unknown
-  /** Priced: in the bound of the input. */
+  /** Functions that the model may call. The older form of tools. Priced: in the bound of the input. */
   functions?: ChatCompletionsFunctionOfATool[] | null
   /** Refused: it generates more output than requested. */
   ignore_eos?: never
+  /** Tokens to prefer or to avoid, by their ids. */
   logit_bias?: unknown
+  /** Whether the answer has the probabilities of its tokens. */
   logprobs?: unknown
-  /** Priced: the output limit, which is held. */
+  /** How many tokens the answer may have, reasoning included. Priced: the output limit, which is held. */
   max_completion_tokens?: number | null
   /** Refused: use "max_completion_tokens". */
   max_new_tokens?: never
@@ -1035,27 +1039,29 @@ export type ChatCompletionsRequest = {
   max_output_tokens?: never
   /** Refused: each retry is charged again. */
   max_retries?: never
-  /** Priced: the output limit, which is held. */
+  /** How many tokens the answer may have. Priced: the output limit, which is held. */
   max_tokens?: number | null
   /** Refused: use "max_completion_tokens". */
   max_tokens_to_sample?: never
-  /** Priced: in the bound of the input. */
+  /** The conversation so far, oldest first. Priced: in the bound of the input. */
   messages: ChatCompletionsMessages[]
+  /** Notes of yours about the call. The provider keeps them. */
   metadata?: unknown
+  /** Drops tokens less likely than this part of the likeliest one. */
   min_p?: unknown
   /** Refused: it generates more output than requested. */
   min_tokens?: never
   /** Refused: it changes the token count of an image. */
   mm_processor_kwargs?: never
-  /** Limited: other answers have prices of their own. */
+  /** What kinds of output the answer has. Limited: other answers have prices of their own. */
   modalities?: 'text' | null | 'text'[]
-  /** Priced: its price is that of the call. */
+  /** The name of the model, as the list of models has it. Priced: its price is that of the call. */
   model: string
   /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
   /** Refused: it uses another model, whose price is not part of this call. */
   moderation?: never
-  /** Priced: as many answers are held. */
+  /** How many answers are made. Priced: as many answers are held. */
   n?: number | null
   /** Refused: use "max_completion_tokens". */
   n_predict?: never
@@ -1063,52 +1069,71 @@ export type ChatCompletionsRequest = {
   num_predict?: never
   /** Refused: each retry is charged again. */
   num_retries?: never
+  /** Whether the model may call several tools at once. */
   parallel_tool_calls?: unknown
   /** Refused: the cost of a search is not part of the token count. */
   plugins?: never
   /** Refused: wrong predictions are charged beyond the output limit. */
   prediction?: never
+  /** How much words are avoided that have come already, from -2 to 2. */
   presence_penalty?: unknown
   /** Refused: it redirects or rewrites the request; not supported. */
   preset?: never
+  /** Calls with the same key share the provider’s prompt cache. */
   prompt_cache_key?: unknown
+  /** How the provider keeps the prompt in its cache. */
   prompt_cache_options?: ChatCompletionsPromptCacheOptions | null
-  /** Limited: a cache that is kept longer has a price of its own. */
+  /** How long the provider keeps the prompt in its cache. Limited: a cache that is kept longer has a price of its own. */
   prompt_cache_retention?: 'in_memory' | 'in-memory' | null
   /** Refused: it redirects or rewrites the request; not supported. */
   provider?: never
+  /** How much the model reasons before it answers. */
   reasoning_effort?: unknown
+  /** How much repetition is avoided: 1 for not at all. */
   repetition_penalty?: unknown
-  /** Priced: in the bound of the input. */
+  /** The form of the answer: text, JSON, or a JSON Schema. Priced: in the bound of the input. */
   response_format?: unknown
   /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
+  /** Who of your users it is, as a stable id that says nothing about them. The provider uses it against abuse. */
   safety_identifier?: unknown
   /** Refused: the cost of a search is not part of the token count. */
   search_options?: never
   /** Refused: the cost of a search is not part of the token count. */
   search_parameters?: never
+  /** The same seed gives the same answer, as far as the provider can. */
   seed?: unknown
-  /** Limited: other tiers have prices of their own. */
+  /** The provider’s processing tier. Limited: other tiers have prices of their own. */
   service_tier?: 'auto' | 'default' | null
+  /** Texts at which the answer ends. */
   stop?: unknown
+  /** Whether the provider keeps the answer. */
   store?: unknown
+  /** Whether the answer comes in pieces, as server-sent events. */
   stream?: boolean | null
+  /** What a stream has beside its text. */
   stream_options?: ChatCompletionsStreamOptions | null
+  /** How much chance the choice of words has: 0 for as little as there can be. */
   temperature?: unknown
   /** Refused: reasoning may exceed the output limit. */
   thinking_budget?: never
+  /** Whether the model has to call a tool, and which. */
   tool_choice?: unknown
-  /** Priced: in the bound of the input. */
+  /** Tools that the model may call. Priced: in the bound of the input. */
   tools?: ChatCompletionsTools[] | null
+  /** From how many of the likeliest tokens each is chosen. */
   top_k?: unknown
+  /** Of how many tokens at each place the answer has the probabilities. */
   top_logprobs?: unknown
+  /** From which part of the probability each token is chosen. */
   top_p?: unknown
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
   /** Refused: it generates more output than requested. */
   use_beam_search?: never
+  /** Who of your users it is. Usage can be told apart by it. */
   user?: unknown
+  /** How long the answer is: low, medium or high. */
   verbosity?: unknown
   /** Refused: the cost of a search is not part of the token count. */
   web_search_options?: never
@@ -1198,19 +1223,21 @@ export type EmbedContentRequest = {
   audioTrackExtraction?: never
   /** Refused: only texts are embedded. */
   audio_track_extraction?: never
+  /** Whether a text that is too long is cut instead of refused. */
   autoTruncate?: unknown
+  /** Whether a text that is too long is cut instead of refused. */
   auto_truncate?: unknown
   /** Refused: it redirects or rewrites the request; not supported. */
   base_url?: never
-  /** Priced: in the bound of the input. */
+  /** The text to embed, in parts. Priced: in the bound of the input. */
   content: EmbedContentContentToBeEmbedded
   /** Refused: only texts are embedded. */
   documentOcr?: never
   /** Refused: only texts are embedded. */
   document_ocr?: never
-  /** Priced: by its members. */
+  /** Settings of the embedding. Priced: by its members. */
   embedContentConfig?: EmbedContentEmbedContentConfig | null
-  /** Priced: by its members. */
+  /** Settings of the embedding. Priced: by its members. */
   embed_content_config?: EmbedContentEmbedContentConfig | null
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_body?: never
@@ -1224,12 +1251,15 @@ export type EmbedContentRequest = {
   mimeType?: never
   /** Refused: only texts are embedded. */
   mime_type?: never
+  /** The name of the model, as the list of models has it. */
   model?: unknown
   /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
   /** Refused: each retry is charged again. */
   num_retries?: never
+  /** How many numbers a vector has. */
   outputDimensionality?: unknown
+  /** How many numbers a vector has. */
   output_dimensionality?: unknown
   /** Refused: it redirects or rewrites the request; not supported. */
   preset?: never
@@ -1237,11 +1267,11 @@ export type EmbedContentRequest = {
   provider?: never
   /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
-  /** Priced: in the bound of the input. */
+  /** What the vectors are for. Priced: in the bound of the input. */
   taskType?: unknown
-  /** Priced: in the bound of the input. */
+  /** What the vectors are for. Priced: in the bound of the input. */
   task_type?: unknown
-  /** Priced: in the bound of the input. */
+  /** The title of the text. Priced: in the bound of the input. */
   title?: unknown
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
@@ -1291,10 +1321,11 @@ export type EmbeddingsRequest = {
   base_url?: never
   /** Refused: a template can repeat the input without bound. */
   chat_template?: never
+  /** How many numbers a vector has. */
   dimensions?: unknown
   /** Refused: what is to be embedded stands in "input". */
   documents?: never
-  /** Limited: other formats do not report their cost. */
+  /** How the vectors are written. Limited: other formats do not report their cost. */
   encoding_format?: 'float' | 'base64' | null
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_body?: never
@@ -1306,7 +1337,7 @@ export type EmbeddingsRequest = {
   image?: never
   /** Refused: only texts are embedded. */
   images?: never
-  /** Priced: each input is in the bound. */
+  /** What the model works on: a text, or a list of items. Priced: each input is in the bound. */
   input: string | unknown[]
   /** Refused: what is to be embedded stands in "input". */
   inputs?: never
@@ -1316,7 +1347,7 @@ export type EmbeddingsRequest = {
   messages?: never
   /** Refused: only texts are embedded. */
   mm_processor_kwargs?: never
-  /** Priced: its price is that of the call. */
+  /** The name of the model, as the list of models has it. Priced: its price is that of the call. */
   model: string
   /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
@@ -1328,12 +1359,13 @@ export type EmbeddingsRequest = {
   provider?: never
   /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
-  /** Limited: other tiers have prices of their own. */
+  /** The provider’s processing tier. Limited: other tiers have prices of their own. */
   service_tier?: 'auto' | 'default' | null
-  /** Limited: embeddings always come whole. */
+  /** Whether the answer comes in pieces, as server-sent events. Limited: embeddings always come whole. */
   stream?: false | null
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
+  /** Who of your users it is. Usage can be told apart by it. */
   user?: unknown
   [name: string]: unknown
 }
@@ -1357,7 +1389,7 @@ export type GenerateContentRequest = {
   cached_content?: never
   /** Refused: a template can repeat the prompt without bound. */
   chat_template?: never
-  /** Priced: in the bound of the input. */
+  /** The conversation so far, oldest first. Priced: in the bound of the input. */
   contents: unknown
   /** Refused: content that the provider stores cannot be priced in advance. */
   continuationToken?: never
@@ -1373,16 +1405,17 @@ export type GenerateContentRequest = {
   extra_headers?: never
   /** Refused: it uses another model, whose price is not part of this call. */
   fallbacks?: never
-  /** Priced: by its members. */
+  /** Settings of the generation: output limit, temperature, format and others. Priced: by its members. */
   generationConfig?: unknown
   /** Refused: tools that the provider runs are not metered. */
   generationOutputConfig?: never
-  /** Priced: by its members. */
+  /** Settings of the generation: output limit, temperature, format and others. Priced: by its members. */
   generation_config?: unknown
   /** Refused: tools that the provider runs are not metered. */
   generation_output_config?: never
   /** Refused: it generates more output than requested. */
   ignore_eos?: never
+  /** Notes of yours about the call. The provider keeps them. */
   labels?: unknown
   /** Refused: use "generationConfig.maxOutputTokens". */
   max_completion_tokens?: never
@@ -1400,7 +1433,7 @@ export type GenerateContentRequest = {
   min_tokens?: never
   /** Refused: it changes the token count of an image. */
   mm_processor_kwargs?: never
-  /** Priced: in the path alone; in what is counted it is replaced. */
+  /** The name of the model, as the list of models has it. Priced: in the path alone; in what is counted it is replaced. */
   model?: unknown
   /** Refused: tools that the provider runs are not metered. */
   modelArmorConfig?: never
@@ -1426,26 +1459,31 @@ export type GenerateContentRequest = {
   provider?: never
   /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
+  /** Above which level the provider blocks content, by kind. */
   safetySettings?: unknown
+  /** Above which level the provider blocks content, by kind. */
   safety_settings?: unknown
   /** Refused: the cost of a search is not part of the token count. */
   search_options?: never
   /** Refused: the cost of a search is not part of the token count. */
   search_parameters?: never
-  /** Limited: other tiers have prices of their own. */
+  /** The provider’s processing tier. Limited: other tiers have prices of their own. */
   serviceTier?: 'standard' | 'unspecified' | null
-  /** Limited: other tiers have prices of their own. */
+  /** The provider’s processing tier. Limited: other tiers have prices of their own. */
   service_tier?: 'standard' | 'unspecified' | null
+  /** Whether the provider keeps the answer. */
   store?: unknown
-  /** Priced: in the bound of the input. */
+  /** Instructions that come before the conversation. Priced: in the bound of the input. */
   systemInstruction?: unknown
-  /** Priced: in the bound of the input. */
+  /** Instructions that come before the conversation. Priced: in the bound of the input. */
   system_instruction?: unknown
   /** Refused: reasoning may exceed the output limit. */
   thinking_budget?: never
+  /** Whether and which functions the model has to call. */
   toolConfig?: unknown
+  /** Whether and which functions the model has to call. */
   tool_config?: unknown
-  /** Priced: in the bound of the input. */
+  /** Tools that the model may call. Priced: in the bound of the input. */
   tools?: Record<string, unknown> | null | unknown[] | null
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
@@ -1477,7 +1515,7 @@ export type GenerateContentCountTokensRequest = {
   cached_content?: never
   /** Refused: a template can repeat the prompt without bound. */
   chat_template?: never
-  /** Priced: in the bound of the input. */
+  /** The conversation so far, oldest first. Priced: in the bound of the input. */
   contents?: unknown
   /** Refused: content that the provider stores cannot be priced in advance. */
   continuationToken?: never
@@ -1493,20 +1531,21 @@ export type GenerateContentCountTokensRequest = {
   extra_headers?: never
   /** Refused: it uses another model, whose price is not part of this call. */
   fallbacks?: never
-  /** Priced: it costs nothing. */
+  /** The whole request whose tokens are counted. Priced: it costs nothing. */
   generateContentRequest?: unknown
-  /** Priced: it costs nothing. */
+  /** The whole request whose tokens are counted. Priced: it costs nothing. */
   generate_content_request?: unknown
-  /** Priced: by its members. */
+  /** Settings of the generation: output limit, temperature, format and others. Priced: by its members. */
   generationConfig?: unknown
   /** Refused: tools that the provider runs are not metered. */
   generationOutputConfig?: never
-  /** Priced: by its members. */
+  /** Settings of the generation: output limit, temperature, format and others. Priced: by its members. */
   generation_config?: unknown
   /** Refused: tools that the provider runs are not metered. */
   generation_output_config?: never
   /** Refused: it generates more output than requested. */
   ignore_eos?: never
+  /** Notes of yours about the call. The provider keeps them. */
   labels?: unknown
   /** Refused: use "generationConfig.maxOutputTokens". */
   max_completion_tokens?: never
@@ -1524,7 +1563,7 @@ export type GenerateContentCountTokensRequest = {
   min_tokens?: never
   /** Refused: it changes the token count of an image. */
   mm_processor_kwargs?: never
-  /** Priced: in the path alone; in what is counted it is replaced. */
+  /** The name of the model, as the list of models has it. Priced: in the path alone; in what is counted it is replaced. */
   model?: unknown
   /** Refused: tools that the provider runs are not metered. */
   modelArmorConfig?: never
@@ -1550,26 +1589,31 @@ export type GenerateContentCountTokensRequest = {
   provider?: never
   /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
+  /** Above which level the provider blocks content, by kind. */
   safetySettings?: unknown
+  /** Above which level the provider blocks content, by kind. */
   safety_settings?: unknown
   /** Refused: the cost of a search is not part of the token count. */
   search_options?: never
   /** Refused: the cost of a search is not part of the token count. */
   search_parameters?: never
-  /** Limited: other tiers have prices of their own. */
+  /** The provider’s processing tier. Limited: other tiers have prices of their own. */
   serviceTier?: 'standard' | 'unspecified' | null
-  /** Limited: other tiers have prices of their own. */
+  /** The provider’s processing tier. Limited: other tiers have prices of their own. */
   service_tier?: 'standard' | 'unspecified' | null
+  /** Whether the provider keeps the answer. */
   store?: unknown
-  /** Priced: in the bound of the input. */
+  /** Instructions that come before the conversation. Priced: in the bound of the input. */
   systemInstruction?: unknown
-  /** Priced: in the bound of the input. */
+  /** Instructions that come before the conversation. Priced: in the bound of the input. */
   system_instruction?: unknown
   /** Refused: reasoning may exceed the output limit. */
   thinking_budget?: never
+  /** Whether and which functions the model has to call. */
   toolConfig?: unknown
+  /** Whether and which functions the model has to call. */
   tool_config?: unknown
-  /** Priced: in the bound of the input. */
+  /** Tools that the model may call. Priced: in the bound of the input. */
   tools?: Record<string, unknown> | null | unknown[] | null
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
@@ -1766,6 +1810,7 @@ export type GetUsageAnswer = {
 export type ImageGenerationsRequest = {
   /** Refused: it redirects or rewrites the request; not supported. */
   api_base?: never
+  /** Whether the background of the picture is transparent, opaque, or chosen by the model. */
   background?: unknown
   /** Refused: it may change the price of an image. */
   complexity?: never
@@ -1775,32 +1820,37 @@ export type ImageGenerationsRequest = {
   frame_count?: never
   /** Refused: it may change the price of an image. */
   frame_duration_ms?: never
-  /** Priced: its price is that of the call. */
+  /** The name of the model, as the list of models has it. Priced: its price is that of the call. */
   model: string
+  /** How strictly the provider checks the prompt. */
   moderation?: unknown
-  /** Priced: as many pictures are held. */
+  /** How many answers are made. Priced: as many pictures are held. */
   n?: number | null
+  /** How far the picture is compressed, in percent. */
   output_compression?: unknown
-  /** Limited: other formats have their own prices. */
+  /** The format of the answer. Limited: other formats have their own prices. */
   output_format?: 'png' | 'jpeg' | 'webp' | null
   /** Refused: partial images have their own price and are not sent here. */
   partial_images?: never
-  /** Priced: in the bound of the input. */
+  /** What the picture is to show. Priced: in the bound of the input. */
   prompt: string
   /** Refused: it redirects or rewrites the request; not supported. */
   provider?: never
-  /** Priced: a picture has a price by its size and quality. */
+  /** The quality of the picture. Priced: a picture has a price by its size and quality. */
   quality?: string | null
-  /** Limited: other formats do not report the number of images. */
+  /** The form of the answer: text, JSON, or a JSON Schema. Limited: other formats do not report the number of images. */
   response_format?: 'url' | 'b64_json' | null
+  /** Who of your users it is, as a stable id that says nothing about them. The provider uses it against abuse. */
   safety_identifier?: unknown
-  /** Priced: a picture has a price by its size and quality. */
+  /** Width and height of the picture, such as 1024x1024. Priced: a picture has a price by its size and quality. */
   size?: string | null
-  /** Limited: partial images have their own price and are not sent here. */
+  /** Whether the answer comes in pieces, as server-sent events. Limited: partial images have their own price and are not sent here. */
   stream?: false | null
+  /** The style of the picture. */
   style?: unknown
   /** Refused: it uses another model, whose price is not part of this call. */
   svg?: never
+  /** Who of your users it is. Usage can be told apart by it. */
   user?: unknown
 }
 
@@ -1903,6 +1953,7 @@ export type MessagesRequest = {
   best_of?: never
   /** Refused: send them as the header anthropic-beta. */
   betas?: never
+  /** Up to where the provider keeps the prompt in its cache. */
   cache_control?: MessagesCacheControl | null
   /** Refused: a template can repeat the prompt without bound. */
   chat_template?: never
@@ -1910,9 +1961,11 @@ export type MessagesRequest = {
   compaction?: never
   /** Refused: tools that the provider runs are not metered. */
   container?: never
+  /** What the provider drops from a long conversation by itself. */
   context_management?: MessagesContextManagement | null
   /** Refused: the cost of a search is not part of the token count. */
   data_sources?: never
+  /** What the provider reports about the call beside its answer. */
   diagnostics?: unknown
   /** Refused: the cost of a search is not part of the token count. */
   enable_search?: never
@@ -1936,20 +1989,21 @@ export type MessagesRequest = {
   max_output_tokens?: never
   /** Refused: each retry is charged again. */
   max_retries?: never
-  /** Priced: the output limit, which is held. */
+  /** How many tokens the answer may have. Priced: the output limit, which is held. */
   max_tokens?: number | null
   /** Refused: use "max_tokens". */
   max_tokens_to_sample?: never
   /** Refused: tools that the provider runs are not metered. */
   mcp_servers?: never
-  /** Priced: in the bound of the input. */
+  /** The conversation so far, oldest first. Priced: in the bound of the input. */
   messages: MessagesMessages[]
+  /** Notes of yours about the call. The provider keeps them. */
   metadata?: unknown
   /** Refused: it generates more output than requested. */
   min_tokens?: never
   /** Refused: it changes the token count of an image. */
   mm_processor_kwargs?: never
-  /** Priced: its price is that of the call. */
+  /** The name of the model, as the list of models has it. Priced: its price is that of the call. */
   model: string
   /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
@@ -1961,9 +2015,9 @@ export type MessagesRequest = {
   num_predict?: never
   /** Refused: each retry is charged again. */
   num_retries?: never
-  /** Priced: in the bound of the input. */
+  /** How the answer is made: its effort and its format. Priced: in the bound of the input. */
   output_config?: unknown
-  /** Priced: in the bound of the input. */
+  /** The format of the answer. Priced: in the bound of the input. */
   output_format?: unknown
   /** Refused: the cost of a search is not part of the token count. */
   plugins?: never
@@ -1979,24 +2033,31 @@ export type MessagesRequest = {
   search_options?: never
   /** Refused: the cost of a search is not part of the token count. */
   search_parameters?: never
-  /** Limited: other tiers have prices of their own. */
+  /** The provider’s processing tier. Limited: other tiers have prices of their own. */
   service_tier?: 'auto' | 'standard_only' | null
-  /** Limited: other speeds have prices of their own. */
+  /** How fast the provider answers. Limited: other speeds have prices of their own. */
   speed?: 'standard' | null
+  /** Texts at which the answer ends. */
   stop_sequences?: unknown
+  /** Whether the answer comes in pieces, as server-sent events. */
   stream?: boolean | null
-  /** Priced: in the bound of the input. */
+  /** Instructions that come before the conversation. Priced: in the bound of the input. */
   system?: unknown
+  /** How much chance the choice of words has: 0 for as little as there can be. */
   temperature?: unknown
+  /** Whether the model thinks before it answers, and for how many tokens. */
   thinking?: unknown
   /** Refused: reasoning may exceed the output limit. */
   thinking_budget?: never
   /** Refused: a conversation that the provider stores cannot be priced in advance. */
   thread?: never
+  /** Whether the model has to call a tool, and which. */
   tool_choice?: unknown
-  /** Priced: in the bound of the input. */
+  /** Tools that the model may call. Priced: in the bound of the input. */
   tools?: MessagesTools[] | null
+  /** From how many of the likeliest tokens each is chosen. */
   top_k?: unknown
+  /** From which part of the probability each token is chosen. */
   top_p?: unknown
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
@@ -2155,6 +2216,7 @@ export type MessagesCountTokensRequest = {
   best_of?: never
   /** Refused: send them as the header anthropic-beta. */
   betas?: never
+  /** Up to where the provider keeps the prompt in its cache. */
   cache_control?: MessagesCountTokensCacheControl | null
   /** Refused: a template can repeat the prompt without bound. */
   chat_template?: never
@@ -2162,9 +2224,11 @@ export type MessagesCountTokensRequest = {
   compaction?: never
   /** Refused: tools that the provider runs are not metered. */
   container?: never
+  /** What the provider drops from a long conversation by itself. */
   context_management?: MessagesCountTokensContextManagement | null
   /** Refused: the cost of a search is not part of the token count. */
   data_sources?: never
+  /** What the provider reports about the call beside its answer. */
   diagnostics?: unknown
   /** Refused: the cost of a search is not part of the token count. */
   enable_search?: never
@@ -2188,20 +2252,21 @@ export type MessagesCountTokensRequest = {
   max_output_tokens?: never
   /** Refused: each retry is charged again. */
   max_retries?: never
-  /** Priced: the output limit, which is held. */
+  /** How many tokens the answer may have. Priced: the output limit, which is held. */
   max_tokens?: number | null
   /** Refused: use "max_tokens". */
   max_tokens_to_sample?: never
   /** Refused: tools that the provider runs are not metered. */
   mcp_servers?: never
-  /** Priced: in the bound of the input. */
+  /** The conversation so far, oldest first. Priced: in the bound of the input. */
   messages: MessagesCountTokensMessages[]
+  /** Notes of yours about the call. The provider keeps them. */
   metadata?: unknown
   /** Refused: it generates more output than requested. */
   min_tokens?: never
   /** Refused: it changes the token count of an image. */
   mm_processor_kwargs?: never
-  /** Priced: its price is that of the call. */
+  /** The name of the model, as the list of models has it. Priced: its price is that of the call. */
   model: string
   /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
@@ -2213,9 +2278,9 @@ export type MessagesCountTokensRequest = {
   num_predict?: never
   /** Refused: each retry is charged again. */
   num_retries?: never
-  /** Priced: in the bound of the input. */
+  /** How the answer is made: its effort and its format. Priced: in the bound of the input. */
   output_config?: unknown
-  /** Priced: in the bound of the input. */
+  /** The format of the answer. Priced: in the bound of the input. */
   output_format?: unknown
   /** Refused: the cost of a search is not part of the token count. */
   plugins?: never
@@ -2231,24 +2296,31 @@ export type MessagesCountTokensRequest = {
   search_options?: never
   /** Refused: the cost of a search is not part of the token count. */
   search_parameters?: never
-  /** Limited: other tiers have prices of their own. */
+  /** The provider’s processing tier. Limited: other tiers have prices of their own. */
   service_tier?: 'auto' | 'standard_only' | null
-  /** Limited: other speeds have prices of their own. */
+  /** How fast the provider answers. Limited: other speeds have prices of their own. */
   speed?: 'standard' | null
+  /** Texts at which the answer ends. */
   stop_sequences?: unknown
+  /** Whether the answer comes in pieces, as server-sent events. */
   stream?: boolean | null
-  /** Priced: in the bound of the input. */
+  /** Instructions that come before the conversation. Priced: in the bound of the input. */
   system?: unknown
+  /** How much chance the choice of words has: 0 for as little as there can be. */
   temperature?: unknown
+  /** Whether the model thinks before it answers, and for how many tokens. */
   thinking?: unknown
   /** Refused: reasoning may exceed the output limit. */
   thinking_budget?: never
   /** Refused: a conversation that the provider stores cannot be priced in advance. */
   thread?: never
+  /** Whether the model has to call a tool, and which. */
   tool_choice?: unknown
-  /** Priced: in the bound of the input. */
+  /** Tools that the model may call. Priced: in the bound of the input. */
   tools?: MessagesCountTokensTools[] | null
+  /** From how many of the likeliest tokens each is chosen. */
   top_k?: unknown
+  /** From which part of the probability each token is chosen. */
   top_p?: unknown
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
@@ -2390,21 +2462,27 @@ export type MessagesCountTokensToolsOfTypeTextEditor = {
 }
 
 export type RerankRequest = {
-  /** Priced: each is in the bound. */
+  /** The texts to rank. Priced: each is in the bound. */
   documents: string[]
-  /** Priced: in the bound once for each document, which is read with it. */
+  /** How the documents are to be judged. Priced: in the bound once for each document, which is read with it. */
   instruction?: string | null
   /** Refused: the query is read with each chunk, but the hold counts it once per document. */
   max_chunks_per_doc?: never
+  /** After how many tokens a document is cut. */
   max_tokens_per_doc?: unknown
-  /** Priced: one of those that the installation declares, at one price. */
+  /** The name of the model, as the list of models has it. Priced: one of those that the installation declares, at one price. */
   model?: string
-  /** Priced: in the bound once for each document, which is read with it. */
+  /** What the documents are compared with. Priced: in the bound once for each document, which is read with it. */
   query: string
+  /** Which fields of the documents are compared. */
   rank_fields?: unknown
+  /** Whether the results have the documents too. */
   return_documents?: unknown
+  /** How many results the answer has; all where left out. */
   top_n?: number
+  /** What is done with an input that is too long. */
   truncation?: unknown
+  /** Who of your users it is. Usage can be told apart by it. */
   user?: unknown
 }
 
@@ -2417,7 +2495,7 @@ export type ResponsesRequest = {
   api_key?: never
   /** Refused: spoken answers have a price of their own. */
   audio?: never
-  /** Limited: a call ends with its answer here. Leave it out, or ask for a stream. */
+  /** Whether the background of the picture is transparent, opaque, or chosen by the model. Limited: a call ends with its answer here. Leave it out, or ask for a stream. */
   background?: false | null
   /** Refused: it redirects or rewrites the request; not supported. */
   base_url?: never
@@ -2425,6 +2503,7 @@ export type ResponsesRequest = {
   best_of?: never
   /** Refused: a template can repeat the prompt without bound. */
   chat_template?: never
+  /** Notes of your client. The provider keeps them. */
   client_metadata?: unknown
   /** Refused: the text of a summary is charged beyond the output limit. */
   context_management?: never
@@ -2442,17 +2521,19 @@ export type ResponsesRequest = {
   fallbacks?: never
   /** Refused: it generates more output than requested. */
   ignore_eos?: never
+  /** A picture to begin from. */
   image?: ResponsesImage | null
+  /** What else the answer has. */
   include?: unknown
-  /** Priced: in the bound of the input. */
+  /** What the model works on: a text, or a list of items. Priced: in the bound of the input. */
   input: string | unknown[]
-  /** Priced: in the bound of the input. */
+  /** Instructions that come before the conversation. Priced: in the bound of the input. */
   instructions?: unknown
   /** Refused: use "max_output_tokens". */
   max_completion_tokens?: never
   /** Refused: use "max_output_tokens". */
   max_new_tokens?: never
-  /** Priced: the output limit, which is held. */
+  /** How many tokens the answer may have, reasoning included. Priced: the output limit, which is held. */
   max_output_tokens?: number | null
   /** Refused: each retry is charged again. */
   max_retries?: never
@@ -2460,16 +2541,17 @@ export type ResponsesRequest = {
   max_tokens?: never
   /** Refused: use "max_output_tokens". */
   max_tokens_to_sample?: never
-  /** Priced: as many calls of tools are held. */
+  /** How often tools of the provider may be called. Priced: as many calls of tools are held. */
   max_tool_calls?: number | null
+  /** Notes of yours about the call. The provider keeps them. */
   metadata?: unknown
   /** Refused: it generates more output than requested. */
   min_tokens?: never
   /** Refused: it changes the token count of an image. */
   mm_processor_kwargs?: never
-  /** Limited: other answers have prices of their own. */
+  /** What kinds of output the answer has. Limited: other answers have prices of their own. */
   modalities?: 'text' | null | 'text'[]
-  /** Priced: its price is that of the call. */
+  /** The name of the model, as the list of models has it. Priced: its price is that of the call. */
   model: string
   /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
@@ -2483,6 +2565,7 @@ export type ResponsesRequest = {
   num_predict?: never
   /** Refused: each retry is charged again. */
   num_retries?: never
+  /** Whether the model may call several tools at once. */
   parallel_tool_calls?: unknown
   /** Refused: the cost of a search is not part of the token count. */
   plugins?: never
@@ -2494,41 +2577,53 @@ export type ResponsesRequest = {
   previous_response_id?: never
   /** Refused: prompts that the provider stores cannot be priced in advance. Send it in "instructions". */
   prompt?: never
+  /** Calls with the same key share the provider’s prompt cache. */
   prompt_cache_key?: unknown
+  /** How the provider keeps the prompt in its cache. */
   prompt_cache_options?: ResponsesPromptCacheOptionsOfAResponse | null
-  /** Limited: a cache that is kept longer has a price of its own. */
+  /** How long the provider keeps the prompt in its cache. Limited: a cache that is kept longer has a price of its own. */
   prompt_cache_retention?: 'in_memory' | 'in-memory' | null
   /** Refused: it redirects or rewrites the request; not supported. */
   provider?: never
+  /** How much the model reasons, and what the answer tells of it. */
   reasoning?: ResponsesReasoning | null
   /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
+  /** Who of your users it is, as a stable id that says nothing about them. The provider uses it against abuse. */
   safety_identifier?: unknown
   /** Refused: the cost of a search is not part of the token count. */
   search_options?: never
   /** Refused: the cost of a search is not part of the token count. */
   search_parameters?: never
-  /** Limited: other tiers have prices of their own. */
+  /** The provider’s processing tier. Limited: other tiers have prices of their own. */
   service_tier?: 'auto' | 'default' | null
-  /** Limited: nothing is stored here. Send the whole conversation in "input". */
+  /** Whether the provider keeps the answer. Limited: nothing is stored here. Send the whole conversation in "input". */
   store?: false | null
+  /** Whether the answer comes in pieces, as server-sent events. */
   stream?: boolean | null
+  /** What a stream has beside its text. */
   stream_options?: ResponsesStreamOptionsOfAResponse | null
+  /** How much chance the choice of words has: 0 for as little as there can be. */
   temperature?: unknown
-  /** Priced: in the bound of the input. */
+  /** The form and the length of the text of the answer. Priced: in the bound of the input. */
   text?: ResponsesText | null
   /** Refused: reasoning may exceed the output limit. */
   thinking_budget?: never
+  /** Whether the model has to call a tool, and which. */
   tool_choice?: unknown
-  /** Priced: in the bound of the input. */
+  /** Tools that the model may call. Priced: in the bound of the input. */
   tools?: ResponsesToolsOfAResponse[] | null
+  /** Of how many tokens at each place the answer has the probabilities. */
   top_logprobs?: unknown
+  /** From which part of the probability each token is chosen. */
   top_p?: unknown
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
+  /** What is done with an input that is too long. */
   truncation?: unknown
   /** Refused: it generates more output than requested. */
   use_beam_search?: never
+  /** Who of your users it is. Usage can be told apart by it. */
   user?: unknown
   /** Refused: the cost of a search is not part of the token count. */
   web_search_options?: never
@@ -2634,13 +2729,13 @@ export type StartLinkRequest = {
 export type VideoSynthesisRequest = {
   /** Refused: it belongs into "parameters.duration". */
   duration?: never
-  /** Priced: with the seconds. */
+  /** What the model works on: a text, or a list of items. Priced: with the seconds. */
   input: VideoSynthesisInput
-  /** Priced: its price is that of the call. */
+  /** The name of the model, as the list of models has it. Priced: its price is that of the call. */
   model: string
   /** Refused: it belongs into "parameters.n". */
   n?: never
-  /** Priced: by its members. */
+  /** Settings of the video: resolution, seconds and others. Priced: by its members. */
   parameters?: VideoSynthesisParameters | null
   /** Refused: it belongs into "parameters.resolution". */
   resolution?: never

@@ -125,7 +125,7 @@ describe('an operation that can not be sold now', () => {
       [errorOf(told).code, errorOf(told).message],
       [
         'not_configured',
-        'This operation is not set up on this installation. Ask the operator. You sent a live key, and live keys reach live upstreams only: none is set up for this operation.',
+        'This operation is not set up on this installation. Ask the operator. You sent a live key, and live keys reach live providers only: this installation has none for this operation. A test key may work: it reaches test providers and spends test money, which every workspace has.',
       ],
     )
     assert.deepEqual([told.headers.get('x-should-retry'), told.headers.get('retry-after')], [null, null])

@@ -289,7 +289,15 @@ describe('a closure', () => {
     assert.deepEqual(await activeOf(team), [false, false])
     // Who was erased with it makes nothing any more.
     const visitor = { address: '203.0.113.1', network: '203.0.113.0/24', agent: 'a test' }
-    await assert.rejects(foundWorkspace({ pool, ids }, team.of('owner').personId, 'Another', visitor), {
+    const settings = {
+      siteUrl: 'https://site.example',
+      name: 'Farebox',
+      signUp: 'open',
+      domains: [],
+      credit: ZERO,
+    } as const
+    const founding = { ids, settings, credit: async () => {}, testCredit: async () => {} }
+    await assert.rejects(foundWorkspace(founding, team.of('owner').personId, 'Another', visitor, pool), {
       code: 'resource_not_found',
     })
   })
@@ -324,11 +332,17 @@ describe('a person who signed up, and is erased with their workspace', () => {
       email,
       name,
     ])
-    const settings = { siteUrl: 'https://site.example', signUp: 'open', domains: [], credit: ZERO } as const
+    const settings = {
+      siteUrl: 'https://site.example',
+      name: 'Farebox',
+      signUp: 'open',
+      domains: [],
+      credit: ZERO,
+    } as const
     await inTransaction(pool, (query) =>
       welcome(
         query,
-        { ids, settings, credit: async () => {} },
+        { ids, settings, credit: async () => {}, testCredit: async () => {} },
         { actor: `member ${id}`, origin: {} },
         { id, email, name },
       ),

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import { describe, it } from 'node:test'
+import { CONTRACTS, currentContract } from '../../harness/recorded-contract.ts'
 import { ROOT } from '../../harness/root.ts'
+import { asObject, operationsIn } from '../../server/src/contracts/problems.ts'
 import { brokenLinks, type Checkout, readCheckout, readPaper, unevenlyListed } from './papers.ts'
 
 const checkout = readCheckout(ROOT)
@@ -74,5 +78,42 @@ describe('the test of the papers', () => {
       'docs/README.md lists docs/b.md 2 times',
       'docs/README.md does not list docs/c.md: add a line for it',
     ])
+  })
+})
+
+describe('README.md', () => {
+  const [, section = ''] =
+    /### Not built yet\n\n(.*?)\n\n/s.exec(readFileSync(path.join(ROOT, 'README.md'), 'utf8')) ?? []
+  const items = section.split(/\n(?=- )/)
+
+  it('names in bold what each item of "Not built yet" is', () => {
+    assert.ok(items.length > 1)
+    assert.deepEqual(
+      items.filter((item) => !/^- .*\*\*[a-z]+\*\*/i.test(item)),
+      [],
+    )
+  })
+
+  it('says of nothing that it is not built that a command or an operation of the contracts does', () => {
+    const commands = [...readFileSync(path.join(ROOT, 'docs/cli.md'), 'utf8').matchAll(/^### farebox (.+)$/gm)]
+    const operations = CONTRACTS.flatMap((name) =>
+      operationsIn(asObject(JSON.parse(currentContract(name).bytes.toString('utf8')))).map(({ operation }) =>
+        String(operation.operationId),
+      ),
+    )
+    // A list of what there can be none of yet is not the thing.
+    const built = [...commands.map(([, name = '']) => name), ...operations.filter((id) => !id.startsWith('list_'))]
+    const words = built.flatMap((name) => name.split(/[ _-]/))
+    const named = [...section.matchAll(/\*\*([a-z]+)\*\*/gi)].map(([, word = '']) => word.toLowerCase())
+    const stem = (word: string) => word.slice(0, Math.max(4, word.length - 3))
+    for (const word of ['export', 'closure', 'budgets'])
+      assert.ok(
+        words.some((one) => one.startsWith(stem(word))),
+        word,
+      )
+    assert.deepEqual(
+      named.filter((word) => words.some((one) => one.startsWith(stem(word)))),
+      [],
+    )
   })
 })

@@ -57,7 +57,7 @@ describe('an installation', () => {
     for (const [mode, message] of [
       [
         'live',
-        `${text} You sent a live key, and live keys reach live upstreams only: none is set up for this operation.`,
+        `${text} You sent a live key, and live keys reach live providers only: this installation has none for this operation. A test key may work: it reaches test providers and spends test money, which every workspace has.`,
       ],
       [
         'test',

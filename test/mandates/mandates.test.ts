@@ -5,7 +5,7 @@ import { usd } from '../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { startMcpHouse } from '../agents/mcp-house.ts'
 import { authorizePath, createOauthClient, newPkce, registered, toConsent } from '../oauth/client.ts'
-import { filledIn } from '../people/visitor.ts'
+import { filledIn, hiddenIn } from '../people/visitor.ts'
 import { callTool, changeTerms, giveMandate, makeGiver, trace, use } from './house.ts'
 
 /** A person hands an agent a budget: what it is, what it lets through, and how it is looked after. */
@@ -190,7 +190,12 @@ describe('the page of a mandate', () => {
     assert.equal((await figures(token)).code, 'budget_exceeded', 'lowered below what is spent')
     await visitor.fill(page(grantId), {}, `${page(grantId)}/end`)
     assert.match(String((await figures(token)).code), /unauthorized|invalid_credential/)
-    assert.equal((await visitor.get(page(grantId))).status, 404)
+    const past = await visitor.get(page(grantId))
+    assert.match(past.text, /Ended.*It ended on.*financial_metrics_snapshot/s, 'what it spent stays to be seen')
+    assert.doesNotMatch(past.text, new RegExp(`action="${page(grantId)}/`), 'and nothing of it can be changed')
+    assert.match((await visitor.get('/grants')).text, new RegExp(`id="ended".*href="${page(grantId)}"`, 's'))
+    const hidden = hiddenIn((await visitor.get('/sessions')).text, '/sessions/end-all')
+    assert.equal((await visitor.post(`${page(grantId)}/resume`, hidden)).status, 404)
     const { rows } = await pool.query(
       "select action, count(*)::integer as count from audit where subject = $1 and action <> 'grant.token_issued' group by 1 order by 1",
       [grantId],

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { createWorkspace } from '../../server/src/identity/workspaces.ts'
+import { usd } from '../../server/src/kernel/money.ts'
+import { creditAccount } from '../../server/src/ledger/credit.ts'
+import { ACTOR, ids } from '../identity/customers.ts'
 import { startSite } from '../people/site.ts'
-import { createVisitor, filledIn, signIn, signUp } from '../people/visitor.ts'
+import { createVisitor, filledIn, freshEmail, signIn, signUp } from '../people/visitor.ts'
 import { authorizePath, createOauthClient, decide, newPkce, REDIRECT, registered, toConsent } from './client.ts'
 
 /** What a client, or somebody in its place, can do with the pages that a person sees. */
@@ -310,6 +314,45 @@ describe('the consent page', () => {
     assert.equal(await isConfirmed(), false)
     assert.equal((await person.post(path, choice)).status, 303)
     assert.equal(await isConfirmed(), true)
+  })
+
+  it('shows both balances, proposes the money that there is, and says where an amount is more than that', async () => {
+    const own = freshEmail()
+    const named = await createWorkspace({ pool: site.pool, ids }, ACTOR, { name: 'Harbour Labs', ownerEmail: own })
+    const gift = { entryId: ids.next(), accountId: named.testAccountId, kind: 'promotion', amount: usd('5') } as const
+    await creditAccount(site.pool, gift)
+    const owner = await signIn(site, await signUp(site, { email: own }))
+    const path = await toConsent(owner, { clientId, pkce })
+    const { text } = await owner.get(path)
+    assert.match(text, /Of \$0\.00 live and \$5\.00 test money that the workspace has\./)
+    assert.match(text, /<option value="test" selected>/)
+    assert.doesNotMatch(text, /It is more than there is/)
+    const asked = { ...filledIn(text, path), decision: 'allow', amount: '6.00' }
+    const { text: more } = await owner.post(path, asked)
+    assert.match(more, /<bdi>Harbour Labs<\/bdi> has \$5\.00 of test money now\./)
+  })
+
+  it('adds what a client asks for at another resource, and takes away nothing that the page does not offer to', async () => {
+    const other = await registered(createOauthClient(site))
+    const at = (resource: string, scope: string) =>
+      toConsent(person, { clientId: other, pkce, changed: { resource, scope } })
+    const tools = await at('http://127.0.0.1:9/mcp', 'agent')
+    await decide(person, tools, { amount: '1.00' })
+    const account = await at(`${site.url}/account/v1`, 'account.manage')
+    const { text } = await person.get(account)
+    assert.match(text, /It is for <code>http:\/\/127\.0\.0\.1:9\/mcp<\/code>, and stays: what you allow now is added/)
+    assert.doesNotMatch(text, /name="replace"/)
+    await decide(person, account)
+    await decide(person, await at('http://127.0.0.1:9/mcp', 'agent'), { amount: '2.00', replace: 'yes' })
+    const { rows } = await site.pool.query(
+      'select audiences from grants where client_id = $1 and revoked_at is null order by id',
+      [other],
+    )
+    assert.deepEqual(
+      rows.map(({ audiences }) => audiences),
+      [[`${site.url}/account/v1`], ['http://127.0.0.1:9/mcp']],
+      'only what counts at the same resource is replaced',
+    )
   })
 
   it('shows what the client has already and what is left of it, and replaces it where the box stays ticked', async () => {

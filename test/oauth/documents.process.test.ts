@@ -193,7 +193,7 @@ function serverOver(outbound: Outbound | null) {
       ...{ pool: pools.rest, ids: createIds({ clock: systemClock }), clock: systemClock, log: silentLog, outbound },
       ...{ seal, siteUrl: 'https://site.example', baseUrl: undefined },
       ...{ mcpUrl: 'https://site.example/mcp', attempts: { ...createAttempts({ pool: pools.rest }), ...unlimited } },
-      ...{ introspectionSecret: null, tellReuse: async () => {} },
+      ...{ introspectionSecret: null, clientDocuments: [], tellReuse: async () => {} },
     },
     pages,
   )

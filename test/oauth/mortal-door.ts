@@ -83,8 +83,16 @@ type Here = { readonly pool: pg.Pool; readonly server: AuthorizationServer; read
 function pagesHere({ pool, server, seal }: Here): readonly PageRoute[] {
   const ids = createIds({ clock: systemClock })
   const people = createPeople({
-    ...{ pool, ids, seal: null, passwords: createPasswords(), sendMail: async () => {}, credit: async () => {} },
-    settings: { siteUrl: SITE, signUp: 'open', domains: [], credit: ZERO },
+    ...{
+      pool,
+      ids,
+      seal: null,
+      passwords: createPasswords(),
+      sendMail: async () => {},
+      credit: async () => {},
+      testCredit: async () => {},
+    },
+    settings: { siteUrl: SITE, name: 'Farebox', signUp: 'open', domains: [], credit: ZERO },
   })
   const pages = createPages({ assets: loadAssets(), siteUrl: undefined })
   const settings = { isSignUpOpen: true, missing: [], credit: ZERO, issuer: null }

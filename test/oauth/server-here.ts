@@ -21,7 +21,11 @@ export function serverHere(given: Given) {
   return createAuthorizationServer(
     {
       ...{ ids, clock: systemClock, log: silentLog, outbound: null, siteUrl: SITE, baseUrl: undefined, mcpUrl: MCP },
-      ...{ attempts: { take: async () => {}, giveBack: async () => {} }, introspectionSecret: null },
+      ...{
+        attempts: { take: async () => {}, giveBack: async () => {} },
+        introspectionSecret: null,
+        clientDocuments: [],
+      },
       tellReuse: createTellReuse({ sendMail: createSendMail({ ids, seal }), grantsUrl: `${SITE}/grants` }),
       ...given,
     },

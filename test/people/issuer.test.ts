@@ -81,7 +81,7 @@ describe('sign-in by an issuer', () => {
     const back = await decide(begun.location, 'mira@harbour.example')
     const done = await browser.visit(back)
     assert.deepEqual([done.status, done.location], [303, '/sessions'])
-    assert.deepEqual([...browser.jar.keys()], ['fb_session'])
+    assert.deepEqual([...browser.jar.keys()], ['fb_session', 'fb_viewer'])
     assert.match((await browser.visit(`${site.siteUrl}/sessions`)).text, /mira@harbour\.example/)
 
     const other = createBrowser()

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { codeAt } from './authenticator.ts'
-import { startSite } from './site.ts'
-import { createVisitor, hiddenIn, PASSWORD, signIn, signUp, type Visitor } from './visitor.ts'
+import { linkIn, startSite } from './site.ts'
+import { createVisitor, freshEmail, hiddenIn, PASSWORD, signIn, signUp, type Visitor } from './visitor.ts'
 
 const database = await freshDatabase()
-const site = await startSite(database.url)
+const site = await startSite(database.url, { FAREBOX_SITE_NAME: 'Harbour AI' })
 const { pool } = site
 after(site.stop)
 
@@ -41,7 +41,53 @@ async function forgetUsed(email: string): Promise<void> {
   await pool.query('update people set totp_used_step = 0 where email = $1', [email])
 }
 
+describe('a sign-up', () => {
+  it('ends signed in where the address is verified in the browser in which the password was typed, on the way to where it began', async () => {
+    const [email, name] = [freshEmail(), 'Mira <b>Halloran</b>']
+    const browser = createVisitor(site)
+    const way = '/account/password'
+    await browser.fill(`/sign-up?return_to=${way}`, { name, email, password: PASSWORD })
+    const { pathname } = new URL(linkIn(await site.mailTo(email), /^\/verify\//))
+    const { status, location } = await browser.fill(pathname, {})
+    assert.deepEqual([status, location], [303, way])
+    const { text } = await browser.get('/sessions')
+    assert.match(text, /<a class="[^"]+" href="\/grants">/, 'and finds what they allow apps')
+    const home = await browser.get('/')
+    assert.match(home.text, /Signed in as <\/span><bdi>Mira &lt;b&gt;Halloran&lt;\/b&gt;<\/bdi>/)
+    assert.doesNotMatch(home.text, />Sign in</)
+    assert.equal(home.headers['cache-control'], 'no-store')
+    await browser.fill('/sign-out', {})
+    const after = await browser.get('/')
+    assert.match(after.text, />Sign in</)
+    assert.match(String(after.headers['cache-control']), /^public/)
+  })
+
+  it('that is verified elsewhere chooses a password there, and is told how to go on where it began', async () => {
+    const email = freshEmail()
+    const [browser, phone] = [createVisitor(site), createVisitor(site)]
+    const asked = await browser.fill('/sign-up?return_to=/grants', { name: 'Mira', email, password: PASSWORD })
+    const { pathname } = new URL(linkIn(await site.mailTo(email), /^\/verify\//))
+    const verified = await phone.fill(pathname, {})
+    const { pathname: reset } = new URL(verified.location, site.url)
+    const { text } = await phone.get(verified.location)
+    const chosen = await phone.post(reset, { ...hiddenIn(text, reset), password: 'another few words' })
+    assert.equal(chosen.status, 303, chosen.text)
+    assert.match((await phone.get(chosen.location)).text, /go back there and sign in with the new password/)
+    const waiting = await browser.get(asked.location)
+    assert.match(waiting.text, /href="\/sign-in\?return_to=%2Fgrants">Sign in here/)
+    const back = await browser.fill('/sign-in?return_to=/grants', { email, password: 'another few words' }, '/sign-in')
+    assert.equal(back.location, '/grants')
+  })
+})
+
 describe('a second factor', () => {
+  it('has the name of the installation in the authenticator', async () => {
+    const visitor = await signIn(site, await signUp(site))
+    const { text } = await visitor.fill(SETUP, {}, `${SETUP}/begin`)
+    const uri = new URL(hiddenIn(text, `${SETUP}/confirm`).uri ?? '')
+    assert.deepEqual([uri.searchParams.get('issuer'), uri.pathname.split(':')[0]], ['Harbour AI', '/Harbour%20AI'])
+  })
+
   it('is asked for once it is on: nothing else is shown or done before it', async () => {
     const { email, key } = await withFactor()
     const visitor = await halfSignedIn(email)

@@ -23,8 +23,16 @@ export async function startSiteHere(databaseUrl: string, passwords: Passwords) {
   const assets = loadAssets()
   const pages = createPages({ assets, siteUrl: undefined, referrerPolicy: 'strict-origin' })
   const people = createPeople({
-    ...{ pool: pools.rest, ids, seal: null, passwords, sendMail: async () => {}, credit: async () => {} },
-    settings: { siteUrl: 'http://127.0.0.1', signUp: 'open', domains: [], credit: ZERO },
+    ...{
+      pool: pools.rest,
+      ids,
+      seal: null,
+      passwords,
+      sendMail: async () => {},
+      credit: async () => {},
+      testCredit: async () => {},
+    },
+    settings: { siteUrl: 'http://127.0.0.1', name: 'Farebox', signUp: 'open', domains: [], credit: ZERO },
   })
   const settings = { isSignUpOpen: true, missing: [], credit: ZERO, issuer: null }
   const routes = createSiteRoutes({ people, pages, siteUrl: undefined, settings, issuer: null })

@@ -111,7 +111,8 @@ function peopleOf(pool: pg.Pool, seal: Seal, siteUrl: string): People {
     async credit(query, accountId, entryId, amount) {
       await creditWithin(query, { entryId, accountId, amount, kind: 'promotion' })
     },
-    settings: { siteUrl, signUp: 'open', domains: [], credit: ZERO },
+    testCredit: async () => {},
+    settings: { siteUrl, name: 'Farebox', signUp: 'open', domains: [], credit: ZERO },
   })
 }
 

@@ -140,6 +140,7 @@ export async function signUp(site: Site, { email = freshEmail(), name = 'Mira Ha
   const { pathname } = new URL(linkIn(await site.mailTo(email), /^\/verify\//))
   const verified = await visitor.fill(pathname, {})
   if (verified.status !== 303) throw new Error(`verification: ${verified.status} ${verified.text}`)
+  await visitor.fill('/sign-out', {})
   return email
 }
 

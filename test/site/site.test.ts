@@ -115,6 +115,78 @@ describe('the website', () => {
   })
 })
 
+describe('the page of an operation', () => {
+  it('explains every member that it takes, and shows what it answers', async () => {
+    for (const id of [
+      'rerank',
+      'chat_completions',
+      'messages',
+      'embeddings',
+      'tweet_quotes',
+      'financial_metrics_snapshot',
+    ]) {
+      const page = await (await get(`/catalogue/${id}`)).text()
+      const [, taken = ''] = /id="fields">(.*?)<\/section>/s.exec(page) ?? []
+      const [top = ''] = /<ul class="fb-tree">.*<\/ul>/s.exec(taken) ?? []
+      const unexplained = [...topItems(top)].filter((item) => !item.includes('<p>'))
+      assert.deepEqual(unexplained, [], id)
+      const [, answer = ''] = /id="answer">What it answers(.*?)<\/section>/s.exec(page) ?? []
+      assert.match(answer, /200<\/span>.*<ul class="fb-tree">/s, id)
+    }
+  })
+})
+
+/** The lines of a tree that hang on nothing. */
+function* topItems(tree: string): Generator<string> {
+  let depth = 0
+  for (const [token, line = ''] of tree.matchAll(/<ul[^>]*>|<\/ul>|<li>(<div>.*?<\/div>)/gs)) {
+    if (token.startsWith('<ul')) depth += 1
+    else if (token === '</ul>') depth -= 1
+    else if (depth === 1) yield line
+  }
+}
+
+describe('pages with prices', () => {
+  it('say that those are published estimates', async () => {
+    for (const at of ['/', '/catalogue', '/catalogue/rerank', '/models', '/models/sandbox/text', '/docs/catalogue'])
+      assert.match(await (await get(at)).text(), /published estimate/, at)
+  })
+})
+
+describe('addresses that people and browsers guess', () => {
+  it('lead to the guides and to the icon', async () => {
+    const guides = await get('/guides')
+    assert.deepEqual([guides.status, guides.headers.get('location')], [303, '/docs'])
+    const icon = await get('/favicon.ico')
+    assert.equal(icon.status, 303)
+    const shown = await get(icon.headers.get('location') ?? '')
+    assert.deepEqual([shown.status, shown.headers.get('content-type')], [200, 'image/svg+xml'])
+  })
+})
+
+describe('the pages of proofs', () => {
+  it('lay out the table of the home page and the files by rules of their own', async () => {
+    const [home, proof] = await Promise.all(['/', '/proof'].map(async (at) => (await get(at)).text()))
+    assert.match(home ?? '', /<table class="[^"]*\bproofs"/)
+    assert.doesNotMatch(proof ?? '', /class="[^"]*\bproofs\b/)
+  })
+})
+
+describe('the list of models', () => {
+  it('ends with those that fail on purpose, as for tests', async () => {
+    const page = await (await get('/models')).text()
+    const at = page.indexOf('<h2 id="t-conversation">For tests')
+    const [answering, tests] = [page.slice(0, at), page.slice(at)]
+    const names = (text: string) =>
+      [...text.matchAll(/<a href="\/models\/(sandbox\/[^"#]+)">/g)].map(([, name]) => name)
+    assert.ok(names(answering).includes('sandbox/echo') && names(answering).includes('sandbox/video'))
+    for (const failing of ['sandbox/429', 'sandbox/hang', 'sandbox/garbage-frame']) {
+      assert.ok(!names(answering).includes(failing), failing)
+      assert.ok(names(tests).includes(failing), failing)
+    }
+  })
+})
+
 describe('the home page', () => {
   it('shows a call that was made, with what it held and cost', async () => {
     const customer = await makeCustomer(site.pool)

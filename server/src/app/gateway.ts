@@ -42,7 +42,7 @@ import type { Money } from './money.ts'
 /** Whom we ask and what it costs, and the path of a call through all of it. */
 export function createGateway(ground: Ground, money: Money, contracts: Contracts) {
   const { config, log, clock, metrics, pools, time, ids, seal, cached, headerNames } = ground
-  const { calls, begin, requireUnspent } = money
+  const { calls, begin, requireUnspent, testCredit } = money
   const { http, names, secrets } = config
   const breakers = createBreakers({ clock, metrics })
   const transport = createTransport({ clock, metrics, breakers })
@@ -84,7 +84,7 @@ export function createGateway(ground: Ground, money: Money, contracts: Contracts
     requireUnspent,
     attribute: createAttribute({ findEndUser: createFindEndUser({ pool: pools.rest, clock }) }),
     ceilingsFor: createCeilingsFor({ makeAllowances: createMakeAllowances({ pool: pools.rest, clock }), time }),
-    quotedAdmission: createQuotedAdmission({ readBudgets: (some) => readBudgets(pools.rest, some), time }),
+    quotedAdmission: createQuotedAdmission({ readBudgets: (some) => readBudgets(pools.rest, some), time, testCredit }),
     begin,
     end: calls.end,
     plan,

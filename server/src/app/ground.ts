@@ -59,6 +59,11 @@ export function siteUrlOf({ http, listen }: Config): string {
   return http.site_url ?? `http://${listen.site.host}:${listen.site.port}`
 }
 
+/** Under which name people know this installation. */
+export function siteNameOf({ site, names }: Pick<Config, 'site' | 'names'>): string {
+  return site.name ?? names.provider
+}
+
 /** Who issues tokens: undefined where nobody does, for want of an address that clients know, or of a key to seal under. */
 export function issuerOf({ http, secrets }: Config): string | undefined {
   return secrets.master_key === undefined ? undefined : http.site_url

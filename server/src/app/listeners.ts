@@ -27,6 +27,7 @@ import { siteFamily } from '../http/routes/site.ts'
 import { createShedding } from '../http/wire/shedding.ts'
 import { createMemoryBudget } from '../kernel/memory-budget.ts'
 import type { Log } from '../telemetry/log.ts'
+import { siteNameOf } from './ground.ts'
 
 export type ListeningRole = Exclude<Config['roles'][number], 'worker'>
 
@@ -130,10 +131,18 @@ function siteFamilies({ pages, raw }: SiteFace): readonly Family[] {
 }
 
 /** Under whose name pages are shown. */
-function labelOf({ names, site }: Pick<Config, 'names' | 'site'>): Label {
-  const { name = names.provider, logo, accent_light: light, accent_dark: dark, support } = site
+function labelOf(config: Pick<Config, 'site' | 'names'>): Label {
+  const { site } = config
+  const { logo, accent_light: light, accent_dark: dark, support } = site
   return makeLabel({
-    ...{ name, logo, support, terms: site.terms_url, privacy: site.privacy_url, imprint: site.imprint_url },
+    ...{
+      name: siteNameOf(config),
+      logo,
+      support,
+      terms: site.terms_url,
+      privacy: site.privacy_url,
+      imprint: site.imprint_url,
+    },
     accent: light === undefined || dark === undefined ? undefined : { light, dark },
   })
 }

@@ -4,6 +4,7 @@ import { createPasswords } from '../identity/people/passwords.ts'
 import { createPeople, type People } from '../identity/people/people.ts'
 import { createTellReuse } from '../identity/people/reused-grant.ts'
 import { creditWithin } from '../ledger/credit.ts'
+import { giveTestCredit } from '../ledger/test-credit.ts'
 import { createIssuer } from '../oauth/issuer.ts'
 import type { AuthorizationServerParts } from '../oauth/provider/server.ts'
 import { GRANTS_PATH } from '../oauth/routes/grants.ts'
@@ -12,7 +13,7 @@ import { createOutbound, type Outbound } from '../outbound/outbound.ts'
 import { createKeptPrices } from '../site/kept-prices.ts'
 import { createWatch } from '../site/status/watch.ts'
 import { createSendMail } from '../storage/mail.ts'
-import { type Ground, issuerOf, missingIn, siteUrlOf } from './ground.ts'
+import { type Ground, issuerOf, missingIn, siteNameOf, siteUrlOf } from './ground.ts'
 
 /** What the website has beside its routes. */
 export function createSiteParts(ground: Ground, outbound: Outbound) {
@@ -28,7 +29,7 @@ export function createSiteParts(ground: Ground, outbound: Outbound) {
 export type SiteParts = ReturnType<typeof createSiteParts>
 
 /** Who people are. Passwords are hashed by few at a time in the whole process. */
-function createPeopleOf({ config, pools, ids, seal }: Ground): People {
+function createPeopleOf({ config, pools, ids, seal, time }: Ground): People {
   const { people } = config
   return createPeople({
     pool: pools.rest,
@@ -39,8 +40,12 @@ function createPeopleOf({ config, pools, ids, seal }: Ground): People {
     async credit(query, accountId, entryId, amount) {
       await creditWithin(query, { entryId, accountId, amount, kind: 'promotion' })
     },
+    async testCredit(query, by, accountId) {
+      await giveTestCredit(query, by, { accountId, amount: people.test_credit, nowMs: time.nowMs() })
+    },
     settings: {
       siteUrl: siteUrlOf(config),
+      name: siteNameOf(config),
       signUp: missingForPeople(config).length === 0 ? people.sign_up : 'closed',
       domains: people.domains,
       credit: people.credit,
@@ -86,6 +91,7 @@ function authorizationOf(
     outbound: mayAskStrangers(config.outbound) ? outbound : null,
     attempts: createAttempts({ pool: pools.rest }),
     introspectionSecret: oauth.introspection_secret ?? null,
+    clientDocuments: oauth.client_documents ?? [],
     tellReuse: createTellReuse({ sendMail: createSendMail({ ids, seal }), grantsUrl: siteUrl + GRANTS_PATH }),
   }
 }

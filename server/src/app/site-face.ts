@@ -63,14 +63,20 @@ function healthOf(
     breakers,
   }: Pick<SiteParts, 'watch'> & { readonly contracts: Contracts } & Pick<Gateway, 'breakers'>,
 ): Health {
+  const { config } = ground
   return {
     readiness: () => missingIn(ground),
-    roles: ground.config.roles,
+    roles: config.roles,
     hasContract: contracts.current !== null,
     sales: contracts.sales.now,
-    upstreams: breakers.counts,
+    upstreams: () => breakers.slots().map(({ slot, isAsked }) => ({ name: wordFor(slot, config.names), isAsked })),
     watch,
   }
+}
+
+/** A slot in the operator's own words. */
+function wordFor(slot: string, names: Config['names']): string {
+  return slot.replace(/^(social_[a-z])/, (word) => Object.entries(names).find(([name]) => name === word)?.[1] ?? word)
 }
 
 function siteSettingsOf(config: Config): SiteSettings {

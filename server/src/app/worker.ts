@@ -11,7 +11,7 @@ import { createPoller } from '../tasks/poller.ts'
 import { createChores, type Notices } from './chores.ts'
 import type { Contracts } from './contracts.ts'
 import type { Gateway } from './gateway.ts'
-import { type Ground, sendMailOf, siteUrlOf } from './ground.ts'
+import { type Ground, sendMailOf, siteNameOf, siteUrlOf } from './ground.ts'
 import type { Money } from './money.ts'
 import type { Start } from './options.ts'
 
@@ -25,7 +25,8 @@ export function createWorker(ground: Ground, { calls, ownerId }: Money, parts: P
   const polling = { bindings, transport, pool: pools.rest, calls, records, clock, log, overran, polled }
   const poller = seal && createPoller({ ...polling, kind: VIDEO_TASKS, seal })
   const { url, from } = config.mail
-  const mail = url && from && createMailDeliverer({ url, from, clock })
+  const brand = { name: siteNameOf(config), logo: config.site.logo }
+  const mail = url && from && createMailDeliverer({ url, from, brand, clock })
   const outbox = createOutboxWorker({
     pool: pools.rest,
     deliverers: options.deliverers?.({ outbound }) ?? new Map(mail && [[MAIL.name, mail]]),

@@ -16,7 +16,7 @@ export function catalogueDocument(operations: readonly Operation[]): string {
   return `# Catalogue
 
 Written by \`node scripts/catalogue.ts\` from the operations themselves. Names in braces are spelt by the installation.
-Prices are published ones, in USD; what you pay is explained in [pricing.md](pricing.md). Every operation counts against the
+Prices are published estimates, in USD; what you pay is explained in [pricing.md](pricing.md). Every operation counts against the
 requests a minute of its key.
 
 ${operations.map(section).join('\n')}`

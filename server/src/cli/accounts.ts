@@ -15,11 +15,14 @@ import {
   showWorkspace,
   type TierGrant,
 } from '../identity/workspaces.ts'
+import { systemClock } from '../kernel/clock.ts'
 import { formatUsd, nanos, ZERO } from '../kernel/money.ts'
 import { decimal, decimalText, type Rational } from '../kernel/rational.ts'
 import { readBalance } from '../ledger/balance.ts'
+import { giveTestCredit } from '../ledger/test-credit.ts'
 import { listAccountPrices } from '../pricing/prices.ts'
 import { createSendMail } from '../storage/mail.ts'
+import { inTransaction, OpenTransaction } from '../storage/transaction.ts'
 import {
   accountIdOf,
   idOf,
@@ -84,7 +87,13 @@ async function create(config: Config, options: { name: string; email?: string })
   const name = nameOf(options.name)
   const email = options.email === undefined ? {} : { ownerEmail: emailOf(options.email) }
   await withPools(config, async ({ rest: pool }) => {
-    const { id, liveAccountId, testAccountId } = await createWorkspace({ pool, ids }, operator(), { name, ...email })
+    const { id, liveAccountId, testAccountId } = await inTransaction(pool, async (query) => {
+      const parts = { pool: new OpenTransaction(query), ids }
+      const workspace = await createWorkspace(parts, operator(), { name, ...email })
+      const gift = { accountId: workspace.testAccountId, amount: config.people.test_credit, nowMs: systemClock.nowMs() }
+      await giveTestCredit(query, operator(), gift)
+      return workspace
+    })
     print(`Account ${id} created.`)
     print(`Its money in the ledger: live ${liveAccountId}, test ${testAccountId}`)
     print(`Next: farebox keys create ${id}`)

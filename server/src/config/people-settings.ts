@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { clientDocuments } from './client-documents.ts'
 import { section, setting } from './described.ts'
 import {
   amount,
@@ -55,6 +56,11 @@ export const people = section(
         'Promotional credit for the first workspace of a mailbox, in USD. Addresses that differ only in a label (`jo+test@…`) are one mailbox; at Gmail also those that differ in dots.',
         'Set 0 where nobody is to get anything for free.',
       ),
+      test_credit: setting(
+        amount.prefault('5'),
+        'Test money of every new workspace, in USD. A test call that would be refused for want of money gets it again, at most once a day and account.',
+        'Set 0 for none. Test money pays nothing but test upstreams. Give processes with the roles `site` and `gateway` the same.',
+      ),
       low_balance: setting(
         amount.prefault('1'),
         'Low balance: owners and admins get an e-mail when the live balance of their workspace falls below it.',
@@ -73,6 +79,11 @@ export const oauth = section(
         longSecret.optional(),
         'Secret of the client `operator` (HTTP Basic) at the introspection endpoint. Without it there is no such endpoint.',
         'Set it where a program of yours has to ask what an access token is.',
+      ),
+      client_documents: setting(
+        clientDocuments.optional(),
+        'Documents of more clients, brought along as those of Claude Code, Codex and others are: they count where the host of a document does not answer.',
+        'Set it where this installation can’t reach the host of a client that your people use.',
       ),
     })
     .prefault({}),

@@ -40,10 +40,16 @@ const HEADERS = {
 type Setting = {
   readonly reservedTokens?: (credentialId: Id, windowEndsAtMs: number) => number
   readonly rates?: Rates
+  readonly testCredit?: Parameters<typeof createBegin>[0]['testCredit']
 }
 
+const NONE_GIVEN = { isKnownGiven: () => true, refill: async () => false }
+
 /** A way to begin calls that PostgreSQL judges as the test says, with what it was asked. */
-function createHouse(verdict: Begun | Refused, { reservedTokens = () => 0, rates = RATES }: Setting = {}) {
+function createHouse(
+  verdict: Begun | Refused,
+  { reservedTokens = () => 0, rates = RATES, testCredit = NONE_GIVEN }: Setting = {},
+) {
   const asked: Call[] = []
   const spent = createSpentWindows({ time, maxCredentials: 10 })
   const judgement: Judgement = { ...verdict, free: nanos(5_000n), judgedAt: '', rates }
@@ -54,7 +60,7 @@ function createHouse(verdict: Begun | Refused, { reservedTokens = () => 0, rates
       return judgement
     },
   }
-  return { begin: createBegin({ calls, spent, time }), asked, spent, judgement }
+  return { begin: createBegin({ calls, spent, time, testCredit }), asked, spent, judgement }
 }
 
 const operation = { id: 'chat', limits: LIMITS }
@@ -352,6 +358,39 @@ describe('a call that there is no money for', () => {
       ['insufficient_balance', { ...amounts, left_usd: '0.000005000' }, HEADERS],
     )
     assert.match(fault.message, /With 5000 it would fit\./)
+  })
+
+  it('is begun once more in test mode, where the account is given what is short', async () => {
+    const refills: [Id, bigint][] = []
+    const refill = async (accountId: Id, short: bigint) => refills.push([accountId, short]) > 0
+    const testCredit = { isKnownGiven: () => false, refill }
+    const { begin, asked } = createHouse({ outcome: 'money_spent' }, { testCredit })
+    const caller = testCaller({ mode: 'test' })
+    const fault = await thrownBy(() => begin(wishOf({ caller })))
+    assert.equal(fault.code, 'insufficient_balance', 'it is not refilled twice')
+    assert.deepEqual(refills, [[caller.accountId, 2_000n]])
+    assert.deepEqual([asked.length, asked[0]], [2, asked[1]], 'the same call')
+  })
+
+  it('is refused at once in live mode, where the day’s is given, and where it would not do', async () => {
+    const [live, test] = [testCaller({ mode: 'live' }), testCaller({ mode: 'test' })]
+    const refill = async () => true
+    for (const [caller, testCredit] of [
+      [live, { isKnownGiven: () => false, refill }],
+      [test, { isKnownGiven: () => true, refill }],
+      [test, { isKnownGiven: () => false, refill: async () => false }],
+    ] as const) {
+      const { begin, asked } = createHouse({ outcome: 'money_spent' }, { testCredit })
+      assert.equal((await thrownBy(() => begin(wishOf({ caller })))).code, 'insufficient_balance')
+      assert.equal(asked.length, 1)
+    }
+  })
+
+  it('is told that PostgreSQL can’t be asked, where the test money can’t be given', async () => {
+    const testCredit = { isKnownGiven: () => false, refill: () => Promise.reject(new Error('down')) }
+    const { begin } = createHouse({ outcome: 'money_spent' }, { testCredit })
+    const fault = await thrownBy(() => begin(wishOf({ caller: testCaller({ mode: 'test' }) })))
+    assert.equal(fault.code, 'billing_dependency_timeout')
   })
 
   it('is not told what the account has by a token that may not read it', async () => {

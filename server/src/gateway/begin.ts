@@ -4,9 +4,10 @@ import type { Ceiling } from '../identity/account-budgets.ts'
 import { type Caller, ownAllowanceOf } from '../identity/caller.ts'
 import type { Sought } from '../identity/scopes.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Fault, wrongCredential } from '../kernel/fault.ts'
+import { asUnavailable, Fault, wrongCredential } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
-import { type Nanos, ZERO } from '../kernel/money.ts'
+import { type Nanos, nanos, ZERO } from '../kernel/money.ts'
+import type { TestCredit } from '../ledger/test-credit.ts'
 import { askOf } from '../limits/ask.ts'
 import { rateHeaders } from '../limits/headers.ts'
 import type { Spent, SpentWindows } from '../limits/spent-windows.ts'
@@ -78,6 +79,7 @@ type Parts = {
   readonly calls: Pick<Calls, 'begin' | 'reservedTokens'>
   readonly spent: SpentWindows
   readonly time: Pick<Clock, 'nowMs'>
+  readonly testCredit: Pick<TestCredit, 'isKnownGiven' | 'refill'>
 }
 
 /** Throws where this process knows that the caller has no request left, before anything is worked out for it. */
@@ -93,7 +95,7 @@ export function createRequireUnspent({ spent, time }: Pick<Parts, 'spent' | 'tim
 const NONE: readonly Claim[] = []
 
 /** Admits a call, claims its places and holds its money, or throws the fault that its caller is told. */
-export function createBegin({ calls, spent, time }: Parts): Begin {
+export function createBegin({ calls, spent, time, testCredit }: Parts): Begin {
   const requireUnspent = createRequireUnspent({ spent, time })
   return async (wish) => {
     const { caller, operation, hold } = wish
@@ -121,11 +123,21 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
       task: wish.task,
       attribution: wish.attribution,
     }
-    const judgement = await calls.begin(call)
+    const judgement = await judge(call, caller)
     if (judgement.outcome === 'begun') return judgement
     if (judgement.outcome === 'requests_spent') spent.note(caller.credentialId, judgement.window, judgement.rates)
     if ('claim' in judgement && wish.claims.includes(judgement.claim)) throw new ClaimTaken(judgement, judgement.rates)
     throw refusalOf(judgement, wish, { nowMs: time.nowMs(), reservedTokens: calls.reservedTokens })
+  }
+
+  /** A test call that is refused for want of money is begun again where the account is given the day's test money. */
+  async function judge(call: Call, { mode }: Caller): Promise<Judgement> {
+    const mayRefill = mode === 'test' && !testCredit.isKnownGiven(call.accountId)
+    const judgement = await calls.begin(call)
+    if (!mayRefill || judgement.outcome !== 'money_spent' || call.hold === null) return judgement
+    const short = nanos(call.hold.amount - judgement.free)
+    const isRefilled = await testCredit.refill(call.accountId, short).catch(asUnavailable)
+    return isRefilled ? calls.begin(call) : judgement
   }
 }
 

@@ -1,5 +1,7 @@
 import { largestThat } from '../kernel/largest.ts'
 import { type Nanos, nanos, shortUsd } from '../kernel/money.ts'
+import { type Counts, mostFor, type Terms } from '../pricing/terms.ts'
+import { OVERHEAD } from '../protocols/bound.ts'
 import { readable } from './limit-words.ts'
 
 /** What a caller can do about a call whose hold is more than there is. What is left is null where the caller is not told of it. */
@@ -19,6 +21,8 @@ export type HeldOutput = {
   readonly isDefaultLimit: boolean
   /** The members by which a caller limits output; none where it can't. */
   readonly limitNames: readonly string[]
+  /** The bound of the input, in tokens. */
+  readonly inputMost?: number
   /** Whether that is only the first of what it may come to hold. */
   readonly isFirst?: boolean
   /** What the same call would hold with another output limit, and with so many more tokens of input. */
@@ -30,7 +34,7 @@ const NAMED_TOKENS = 64
 
 /** Says how much of the hold is for the output limit, and the largest one with which the call certainly fits. */
 export function adviceOnMoney(held: HeldOutput): MoneyAdvice | undefined {
-  const { outputLimit, choices, isDefaultLimit, limitNames, heldFor, isFirst = false } = held
+  const { outputLimit, choices, isDefaultLimit, limitNames, heldFor, inputMost, isFirst = false } = held
   if (outputLimit === 0 || limitNames.length === 0) return undefined
   const name = limitNames.join(' or ')
   return (left) => {
@@ -40,7 +44,7 @@ export function adviceOnMoney(held: HeldOutput): MoneyAdvice | undefined {
     const fitting = fittingOf(held, left)
     if (fitting < 1)
       return {
-        words: `${parts}${origin}. The input alone holds ${shortUsd(heldFor(0))} USD, so no ${name} fits. Shorten the request.`,
+        words: `${parts}${origin}. The input alone holds ${shortUsd(heldFor(0))} USD, so no ${name} fits. ${inputWords(inputMost)}`,
         members: {},
       }
     return {
@@ -48,6 +52,33 @@ export function adviceOnMoney(held: HeldOutput): MoneyAdvice | undefined {
       members: { fitting_output_limit: fitting },
     }
   }
+}
+
+/** A parameter that a price is multiplied by: seconds of a video, pictures of a call. */
+type HeldUnits = { readonly name: string; readonly units: number; readonly most: Counts; readonly terms: Terms }
+
+/** Names the costly parameter, and the largest value of it with which the call fits. */
+export function adviceOnUnits({ name, units, most, terms }: HeldUnits): MoneyAdvice {
+  const heldFor = (fewer: number) =>
+    mostFor(
+      terms,
+      most.map((count) => (count * BigInt(fewer)) / BigInt(units)),
+    )
+  return (left) => {
+    const costly = `What costs is ${name}: ${readable(units)}.`
+    if (left === null) return { words: `${costly} Send a lower one.`, members: {} }
+    const fitting = largestThat((fewer) => heldFor(fewer) <= left, 0, units)
+    if (fitting >= 1)
+      return { words: `${costly} This call fits with ${name} of ${readable(fitting)} or less.`, members: {} }
+    return { words: `${costly} Even 1 holds ${shortUsd(heldFor(1))} USD. More money is needed.`, members: {} }
+  }
+}
+
+/** What is mostly the template's does not become less by writing less. */
+function inputWords(inputMost: number | undefined): string {
+  if (inputMost === undefined) return 'Shorten the request.'
+  const bound = `Its bound is ${readable(inputMost)} tokens: its bytes, and ${OVERHEAD.request} and more for what the provider's template may add.`
+  return inputMost < 2 * OVERHEAD.request ? `${bound} More money is needed.` : `${bound} Shorten the request.`
 }
 
 function each(choices: number): string {

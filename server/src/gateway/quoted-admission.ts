@@ -1,10 +1,11 @@
 import type { Ceiling } from '../identity/account-budgets.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Fault, unavailable } from '../kernel/fault.ts'
+import { asUnavailable, Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { type BudgetState, leftOf } from '../ledger/balance.ts'
+import type { TestCredit } from '../ledger/test-credit.ts'
 import type { Quote } from '../pricing/quote-body.ts'
 import { ceilingMembers, resetOfAll } from './money-words.ts'
 import { requireBudget } from './require-budget.ts'
@@ -24,9 +25,10 @@ export type QuotedAdmission = (asked: Asked) => Promise<Quote['admission']>
 type Parts = {
   readonly readBudgets: (ids: readonly Id[]) => Promise<ReadonlyMap<Id, BudgetState>>
   readonly time: Pick<Clock, 'nowMs'>
+  readonly testCredit: Pick<TestCredit, 'atHand'>
 }
 
-export function createQuotedAdmission({ readBudgets, time }: Parts): QuotedAdmission {
+export function createQuotedAdmission({ readBudgets, time, testCredit }: Parts): QuotedAdmission {
   return async ({ caller, ceilings, needed, free }) => {
     if (lacksBudget(caller, needed)) return { fits: false, code: 'budget_required' }
     const states =
@@ -59,6 +61,10 @@ export function createQuotedAdmission({ readBudgets, time }: Parts): QuotedAdmis
       }
     }
     if (needed <= free) return { fits: true }
+    if (caller.mode === 'test') {
+      const atHand = await testCredit.atHand(caller.accountId).catch(asUnavailable)
+      if (needed <= free + atHand) return { fits: true }
+    }
     return { fits: false, code: 'insufficient_balance', ...(isTold && { left_usd: formatUsd(free) }) }
   }
 }

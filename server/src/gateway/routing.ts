@@ -127,6 +127,6 @@ export function notConfigured(mode: Binding['mode']): Fault {
 }
 
 const NO_UPSTREAM: Readonly<Record<Binding['mode'], string>> = {
-  live: 'You sent a live key, and live keys reach live upstreams only: none is set up for this operation.',
-  test: 'You sent a test key, and test keys reach test upstreams only: none is set up for this operation. A live key may work.',
+  live: 'You sent a live key, and live keys reach live providers only: this installation has none for this operation. A test key may work: it reaches test providers and spends test money, which every workspace has.',
+  test: 'You sent a test key, and test keys reach test providers only: this installation has none for this operation. A live key may work.',
 }

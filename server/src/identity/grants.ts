@@ -48,7 +48,7 @@ export type NewGrant = {
   readonly terms?: TermsChange
   /** What the person is asked for beside them, call by call; of nothing where it is left out. */
   readonly asks?: Asks
-  /** Whether it takes the place of all that the person allows this client already. */
+  /** Whether it takes the place of all that the person allows this client at the same resources already. */
   readonly replacesOthers?: boolean
 }
 
@@ -72,7 +72,7 @@ export async function makeGrantWithin(query: Query, ids: Ids, by: By, grant: New
   const asks = grant.asks ?? ASKS_NOTHING
   const id = ids.next()
   const { shard, accountId, role, grants } = await lockForNewGrant(query, grant, async () => {
-    if (grant.replacesOthers === true) await revokeOthers(query, by, { personId, clientId })
+    if (grant.replacesOthers === true) await revokeOthers(query, by, { personId, clientId, audiences })
   })
   const refused = scopes.find((scope) => !mayGive(role, scope))
   if (refused !== undefined)
@@ -105,7 +105,11 @@ export async function makeGrantWithin(query: Query, ids: Ids, by: By, grant: New
 }
 
 /** Each leaves a row of its own, since they may be of several workspaces. */
-async function revokeOthers(query: Query, by: By, whose: Pick<NewGrant, 'personId' | 'clientId'>): Promise<void> {
+async function revokeOthers(
+  query: Query,
+  by: By,
+  whose: Pick<NewGrant, 'personId' | 'clientId' | 'audiences'>,
+): Promise<void> {
   for (const id of await revokeGrantsWithin(query, whose)) await recordRevoked(query, by, id)
 }
 
@@ -203,6 +207,8 @@ type Whose = {
   readonly workspaceId?: Id
   /** Of every client where it is left out. */
   readonly clientId?: string
+  /** At any of these resources; at all of them where it is left out. */
+  readonly audiences?: readonly string[]
   /** What the person is there from now on: grants that it may give stay. Null for nobody any more. */
   readonly role?: Role | null
 }
@@ -213,13 +219,13 @@ type Whose = {
  */
 export async function revokeGrantsWithin(
   query: Query,
-  { personId, workspaceId, clientId, role = null }: Whose,
+  { personId, workspaceId, clientId, audiences, role = null }: Whose,
 ): Promise<readonly Id[]> {
   const { rows } = await query(
     `select g.id, c.account_id as "accountId", g.oauth_scopes as scopes from grants g join credentials c on c.id = g.id
      where g.person_id = $1 and ($2::uuid is null or g.workspace_id = $2) and ($3::text is null or g.client_id = $3)
-       and g.revoked_at is null order by g.id`,
-    [personId, workspaceId ?? null, clientId ?? null],
+       and ($4::text[] is null or g.audiences && $4::text[]) and g.revoked_at is null order by g.id`,
+    [personId, workspaceId ?? null, clientId ?? null, audiences ?? null],
   )
   return endAll(
     query,

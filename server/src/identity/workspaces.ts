@@ -4,6 +4,8 @@ import { z } from 'zod'
 import type { TierLimits } from '../catalogue/tiers.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
+import { type Nanos, nanos } from '../kernel/money.ts'
 import { type Rational, rational } from '../kernel/rational.ts'
 import { type By, difference, record, SERVICE } from '../storage/audit.ts'
 import { inTransaction, type Query, type Transactions } from '../storage/transaction.ts'
@@ -198,6 +200,21 @@ export async function workspaceOfAccount(query: Query, accountId: Id): Promise<z
     accountId,
   ])
   return ownerRow.optional().parse(rows[0])
+}
+
+const moneyRows = z.array(z.object({ id: z.string(), live: z.bigint(), test: z.bigint() }))
+
+/** What each of some workspaces has to spend, of either kind of money. */
+export type WorkspaceMoney = Readonly<Record<Mode, Nanos>>
+
+export async function moneyOfWorkspaces(pool: pg.Pool, ids: readonly Id[]): Promise<ReadonlyMap<Id, WorkspaceMoney>> {
+  const { rows } = await pool.query(
+    `select w.id, greatest(live.credited - live.charged - live.held, 0) as live, greatest(test.credited - test.charged - test.held, 0) as test
+     from workspaces w join accounts live on live.id = w.live_account_id join accounts test on test.id = w.test_account_id
+     where w.id = any ($1)`,
+    [ids],
+  )
+  return new Map(moneyRows.parse(rows).map(({ id, live, test }) => [id, { live: nanos(live), test: nanos(test) }]))
 }
 
 const listedRow = tierRow

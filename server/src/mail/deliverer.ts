@@ -3,6 +3,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type Deliverer, type Delivery, DeliveryFailure } from '../outbox/deliverer.ts'
 import { type Mail, mail } from '../storage/mail.ts'
+import type { Brand } from './letter.ts'
 import { messageOf, type Sender } from './message.ts'
 import { refusalIn } from './refusal.ts'
 import { smtpOptions } from './smtp.ts'
@@ -15,6 +16,7 @@ export type MailDeliverer = Deliverer & {
 type Parts = {
   readonly url: Secret
   readonly from: Sender
+  readonly brand?: Brand
   readonly clock: Pick<Clock, 'nowMs'>
 }
 
@@ -22,7 +24,7 @@ type Parts = {
 const TIMEOUT_MS = 60_000
 
 /** Delivers letters by SMTP. At least once: who died after the server took one sends it again, with the same Message-ID. */
-export function createMailDeliverer({ url, from, clock }: Parts): MailDeliverer {
+export function createMailDeliverer({ url, from, brand, clock }: Parts): MailDeliverer {
   const options = smtpOptions(url)
   const open = () => createTransport(options)
   let pool: ReturnType<typeof open> | undefined
@@ -30,7 +32,7 @@ export function createMailDeliverer({ url, from, clock }: Parts): MailDeliverer 
   async function deliver({ id, payload, createdAt, signal }: Delivery): Promise<void> {
     const letter = mail.parse(payload)
     if (isOver(letter, clock.nowMs())) throw new DeliveryFailure('its link has expired', { isFinal: true })
-    const message = messageOf(letter, { id, createdAt, from })
+    const message = messageOf(letter, { id, createdAt, from, ...(brand && { brand }) })
     if (message === null) throw new DeliveryFailure('its address is not one of mail', { isFinal: true })
     pool ??= open()
     const own = pool

@@ -35,10 +35,19 @@ export const strong = (text: string): Strong => ({ strong: text })
 
 const TEXT_WIDTH = 72
 const TABLE_WIDTH = 46
-const BRAND = 'farebox'
 
-export function textOf({ title, blocks }: Letter): string {
-  return [wrap(title), ...blocks.map(blockAsText), `-- \n${BRAND}\n`].join('\n\n')
+/** Under whose name letters are sent. */
+export type Brand = {
+  readonly name: string
+  /** Sent along with each letter, because nothing is fetched. */
+  readonly logo?: { readonly name: string; readonly bytes: Buffer } | undefined
+}
+
+const OWN: Brand = { name: 'farebox' }
+export const LOGO_CID = 'logo'
+
+export function textOf({ title, blocks }: Letter, { name }: Brand = OWN): string {
+  return [wrap(title), ...blocks.map(blockAsText), `-- \n${name}\n`].join('\n\n')
 }
 
 function blockAsText(block: Block): string {
@@ -62,8 +71,8 @@ function wrap(text: string): string {
   return lines.join('\n')
 }
 
-/** No picture, no script and nothing from elsewhere: whoever opens it is told to nobody. */
-export function htmlOf({ subject, title, blocks }: Letter): string {
+/** No script and nothing from elsewhere: whoever opens it is told to nobody. */
+export function htmlOf({ subject, title, blocks }: Letter, { name, logo }: Brand = OWN): string {
   return String(html`<!doctype html>
 <html lang="en">
 <head>
@@ -77,7 +86,7 @@ ${STYLE}
 <body>
 <main>
 <div class="sheet">
-<p class="brand">${BRAND}</p>
+<p class="brand">${logo === undefined ? undefined : html`<img src="cid:${LOGO_CID}" alt="" height="28"> `}${name}</p>
 <div class="in">
 <h1>${title}</h1>
 ${blocks.map(blockAsHtml)}

@@ -29,6 +29,22 @@ async function compose(mail: Mail) {
   return { envelope, raw: bytes, read: await readMail(bytes) }
 }
 
+describe('the letterhead', () => {
+  it('is the name and the logo of whoever operates the installation, which come with the letter', async () => {
+    const logo = { name: 'logo.png', bytes: Buffer.from('the picture') }
+    const message = messageOf(LETTERS.verify, { ...PARTS, brand: { name: 'Harbour <AI>', logo } }) ?? assert.fail()
+    assert.match(
+      String(message.html),
+      /<p class="brand"><img src="cid:logo" alt="" height="28"> Harbour &lt;AI&gt;<\/p>/,
+    )
+    assert.match(String(message.text), /\n-- \nHarbour <AI>\n$/)
+    const { message: bytes } = await composer.sendMail(message)
+    assert.match(String(bytes), /Content-ID: <logo>/i)
+    assert.ok(String(bytes).includes(logo.bytes.toString('base64')))
+    assert.doesNotMatch(String(messageOf(LETTERS.verify, { ...PARTS, brand: { name: 'Harbour' } })?.html), /<img/)
+  })
+})
+
 const attack = fc.constantFrom(
   ...[
     '\r\nBcc: eve@evil.example',

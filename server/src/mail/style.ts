@@ -10,6 +10,7 @@ table{border-collapse:collapse;width:100%}
 .sheet{max-width:560px;margin:0 auto;background:#fff;border:1px solid #e1e4e8;border-radius:10px;overflow:hidden}
 .in{padding:28px 32px 16px}
 .brand{margin:0;padding:22px 32px 0;font-weight:700;font-size:18px;line-height:28px;letter-spacing:-.02em;color:#14161a}
+.brand img{height:28px;vertical-align:middle}
 h1{margin:0 0 8px;font-size:22px;line-height:1.25;letter-spacing:-.02em;overflow-wrap:anywhere}
 p{margin:0 0 16px;color:#454a54;overflow-wrap:anywhere}
 b{color:#14161a}

@@ -1,3 +1,4 @@
+import { viewerCookie } from '../http/pages/viewer.ts'
 import type { Secret } from '../kernel/secret.ts'
 
 /**
@@ -22,6 +23,10 @@ export type Cookies = {
   readonly put: (name: CookieName, token: Secret, age?: Age) => string
   readonly putText: (name: CookieName, text: string, age?: Age) => string
   readonly remove: (name: CookieName) => string
+  /** The name that pages show of who is signed in, for as long as the session. */
+  readonly putViewer: (name: string, seconds: number) => string
+  /** All that a browser has of a session. */
+  readonly removeSession: () => readonly string[]
 }
 
 /** 32 random bytes in base64url. */
@@ -55,6 +60,8 @@ export function createCookies({ isSecure }: { readonly isSecure: boolean }): Coo
     return value !== undefined && form.test(value) ? value : undefined
   }
 
+  const remove = (name: CookieName) => written(name, '', { seconds: 0 })
+
   return {
     tokenIn: (header, name) => valueIn(header, name, TOKEN),
     textIn(header, name) {
@@ -63,6 +70,8 @@ export function createCookies({ isSecure }: { readonly isSecure: boolean }): Coo
     },
     put: (name, token, age) => written(name, token.reveal(), age),
     putText: (name, text, age) => written(name, Buffer.from(text).toString('base64url'), age),
-    remove: (name) => written(name, '', { seconds: 0 }),
+    remove,
+    putViewer: (name, seconds) => viewerCookie(name, { seconds, isSecure }),
+    removeSession: () => [remove('session'), viewerCookie('', { seconds: 0, isSecure })],
   }
 }

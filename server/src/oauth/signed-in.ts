@@ -8,7 +8,7 @@ import type { Visit } from './visits.ts'
 export const HOME = '/sessions'
 
 const DAY_SECONDS = 24 * 60 * 60
-export const SESSION_SECONDS = 30 * DAY_SECONDS
+const SESSION_SECONDS = 30 * DAY_SECONDS
 export const REMEMBERED_SECONDS = 30 * DAY_SECONDS
 
 type SignedIn = { readonly session: Secret; readonly needs: 'nothing' | 'second_factor' }
@@ -26,5 +26,18 @@ export async function letIn(
   const gone = [cookies.remove('visit'), cookies.remove('mail')]
   if (needs === 'second_factor')
     return seeOther(withReturnTo('/second-factor', returnTo), [cookies.put('session', session), ...gone])
-  return seeOther(returnTo ?? HOME, [cookies.put('session', session, { seconds: SESSION_SECONDS }), ...gone])
+  return seeOther(returnTo ?? HOME, [...(await sessionCookies({ people, cookies }, session)), ...gone])
+}
+
+/** What a browser keeps of a session that is complete. */
+export async function sessionCookies(
+  { people, cookies }: Pick<RouteParts, 'people' | 'cookies'>,
+  session: Secret,
+): Promise<readonly string[]> {
+  const person = await people.sessionOf(session.reveal())
+  const seconds = SESSION_SECONDS
+  return [
+    cookies.put('session', session, { seconds }),
+    ...(person === null ? [] : [cookies.putViewer(person.name, seconds)]),
+  ]
 }

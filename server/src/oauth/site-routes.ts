@@ -43,7 +43,7 @@ export function createSiteRoutes(given: Parts): readonly PageRoute[] {
     ...secondFactorRoutes(parts),
     ...factorSetupRoutes(parts),
     ...invitationRoutes(parts),
-    ...accountRoutes(parts),
+    ...accountRoutes({ ...parts, hasGrants: authorization !== null }),
     ...(authorization === null ? [] : authorizationRoutes({ ...parts, ...authorization })),
   ]
 }

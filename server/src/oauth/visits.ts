@@ -80,17 +80,18 @@ export function createVisits({ people, cookies, siteUrl }: Parts) {
   return {
     ...routes,
     /** For who is signed in and has passed all that it takes; the others are led there and back. */
-    getSignedIn: (path: string, answer: Answer<SignedIn>) => routes.get(path, signedIn(answer)),
-    postSignedIn: (path: string, answer: Answer<SignedIn>) => routes.post(path, signedIn(answer)),
+    getSignedIn: (path: string, answer: Answer<SignedIn>) => routes.get(path, signedIn(cookies, answer)),
+    postSignedIn: (path: string, answer: Answer<SignedIn>) => routes.post(path, signedIn(cookies, answer)),
   }
 }
 
-function signedIn(answer: Answer<SignedIn>): Answer<Visit> {
+function signedIn(cookies: Cookies, answer: Answer<SignedIn>): Answer<Visit> {
   return (visit) => {
     const { session, sessionToken, method, path } = visit
     // A form that was sent too late is not sent again by going back to where it stood.
     const back = method === 'GET' ? path : undefined
-    if (session === null || sessionToken === undefined) return seeOther(withReturnTo('/sign-in', parseReturnTo(back)))
+    if (session === null || sessionToken === undefined)
+      return seeOther(withReturnTo('/sign-in', parseReturnTo(back)), cookies.removeSession())
     if (!session.isComplete) return seeOther(withReturnTo('/second-factor', parseReturnTo(back)))
     return answer({ ...visit, session, sessionToken })
   }

@@ -194,6 +194,10 @@ describe('the bound of the input', () => {
 
   it('is the bytes of the text and what templates add', () => {
     const around = OVERHEAD.request + OVERHEAD.message + OVERHEAD.text
+    for (const bytes of [1, 2, 5_000]) {
+      const { inputMost } = asked({ messages: [{ role: 'user', content: 'x'.repeat(bytes) }] })
+      assert.ok(inputMost > bytes && inputMost <= bytes + 300, `docs/models.md: ${inputMost} for ${bytes}`)
+    }
     const more = asked({ messages: [{ role: 'user', content: 'é'.repeat(1000) }] }).inputMost
     const less = asked({ messages: [{ role: 'user', content: '' }] }).inputMost
     assert.equal(more - less, 2000)

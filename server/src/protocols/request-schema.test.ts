@@ -112,9 +112,9 @@ function says(schema: unknown, { bySpelling }: Table, name: string): boolean {
         not !== undefined && description === `Refused: unless the model has a price of ${member.need}: ${member.why}`
       )
     case 'limited':
-      return (values ?? anyOf) !== undefined && description === `Limited: ${member.why}`
+      return (values ?? anyOf) !== undefined && String(description).endsWith(`Limited: ${member.why}`)
     case 'priced':
-      return description === `Priced: ${member.how}.`
+      return String(description).endsWith(`Priced: ${member.how}.`)
     case 'neutral':
       return true
   }

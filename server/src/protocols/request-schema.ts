@@ -7,6 +7,7 @@ import {
   type Shape,
   type Table,
 } from '../catalogue/member-table.ts'
+import { MEMBER_WORDS } from '../catalogue/member-words.ts'
 import { type DataOperation, isSoldByUnit, type Operation } from '../catalogue/operation.ts'
 import { RERANK } from '../catalogue/operations/rerank-members.ts'
 import { MESSAGES } from './anthropic-members.ts'
@@ -21,8 +22,22 @@ import { VIDEO_REQUEST } from './video.ts'
  */
 export function requestSchemaOf(operation: Operation): JsonSchema {
   const { summary: title } = operation
-  if (isSoldByUnit(operation)) return { ...HEAD, title, ...schemaOfData(operation) }
-  return { ...HEAD, title, ...schemaOfTable(TABLES[operation.protocol]) }
+  const { properties = {}, ...rest } = isSoldByUnit(operation)
+    ? schemaOfData(operation)
+    : schemaOfTable(TABLES[operation.protocol])
+  const members = Object.entries(z.record(z.string(), z.looseObject({})).parse(properties)).map(([name, member]) => [
+    name,
+    explained(name, member),
+  ])
+  return { ...HEAD, title, ...rest, properties: Object.fromEntries(members) }
+}
+
+/** With what it means, before what is said of its price. */
+function explained(name: string, member: JsonSchema): JsonSchema {
+  const inCamelCase = name.replace(/_(?<letter>[a-z])/g, (_, letter: string) => letter.toUpperCase())
+  const words = MEMBER_WORDS[name] ?? MEMBER_WORDS[inCamelCase]
+  if (words === undefined || member.not !== undefined) return member
+  return { ...member, description: [words, member.description].filter((part) => part !== undefined).join(' ') }
 }
 
 const HEAD: JsonSchema = { $schema: 'https://json-schema.org/draft/2020-12/schema' }

@@ -1,6 +1,7 @@
 import { brand, icon } from '../http/pages/icons.ts'
 import type { Page, Pages } from '../http/pages/page.ts'
 import { THEMES, type Theme } from '../http/pages/theme.ts'
+import { SIGN_IN_BUTTON, SIGN_IN_LINK } from '../http/pages/viewer.ts'
 import { type Html, html } from '../kernel/html.ts'
 
 type Parts = {
@@ -90,8 +91,8 @@ export function createShell({ pages, siteUrl }: Parts): Shell {
     return html`<a class="fb-skip" href="#content">Skip to the content</a>
 <header class="fb-top"><div class="fb-wrap">${mark}
 <nav aria-label="Main">${links.map((one) => linkTo(...one))}</nav>
-<div class="fb-top__end"><form class="fb-find" role="search" aria-label="This site" action="/search"><label class="fb-hide" for="find">Search</label>${icon('search')}<input id="find" name="q" type="search" maxlength="100" placeholder="Search" autocomplete="off"></form><a class="fb-button fb-button--plain" href="/sign-in">Sign in</a>
-<details class="fb-menu"><summary aria-label="Menu">${icon('menu')}</summary><ul>${[...links, ['/search', 'Search', section === 'search'] as const, ['/sign-in', 'Sign in', false] as const].map((one) => html`<li>${linkTo(...one)}</li>`)}</ul></details></div>
+<div class="fb-top__end"><form class="fb-find" role="search" aria-label="This site" action="/search"><label class="fb-hide" for="find">Search</label>${icon('search')}<input id="find" name="q" type="search" maxlength="100" placeholder="Search" autocomplete="off"></form>${SIGN_IN_BUTTON}
+<details class="fb-menu"><summary aria-label="Menu">${icon('menu')}</summary><ul>${[...links, ['/search', 'Search', section === 'search'] as const].map((one) => html`<li>${linkTo(...one)}</li>`)}${SIGN_IN_LINK}</ul></details></div>
 </div></header>`
   }
 

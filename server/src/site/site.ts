@@ -2,12 +2,12 @@ import type { Catalogue, Names } from '../catalogue/operation.ts'
 import type { Contract } from '../contracts/contract.ts'
 import type { HeaderNames } from '../gateway/header-names.ts'
 import type { PageRoute } from '../http/page-routes.ts'
-import type { Pages } from '../http/pages/page.ts'
+import { type Pages, seeOther } from '../http/pages/page.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { TokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import { catalogueRoutes } from './catalogue/routes.ts'
 import { guideRoutes } from './guides/guides.ts'
-import { openLibrary } from './guides/library.ts'
+import { docsFolder, openLibrary } from './guides/library.ts'
 import { homeRoutes } from './home/routes.ts'
 import type { KeptPrices } from './kept-prices.ts'
 import { machineRoutes } from './machines/machines.ts'
@@ -43,7 +43,7 @@ export type SiteParts = {
 export function createSite(parts: SiteParts): readonly PageRoute[] {
   const { contract, catalogue, names, headerNames } = parts
   const shell = createShell(parts)
-  const library = openLibrary(names.provider)
+  const library = openLibrary(names.provider, docsFolder(), parts)
   const reference = contract && readReference(contract)
   const given = { ...parts, shell, reference, provider: names.provider, costModeHeader: headerNames.costMode }
   const isSold = (id: string) => catalogue.find(id) !== undefined
@@ -57,6 +57,7 @@ export function createSite(parts: SiteParts): readonly PageRoute[] {
     ...proofRoutes({ shell, docs: library.folder }),
     ...statusRoutes(given),
     ...machineRoutes({ ...given, guides: library.guides, name: parts.pages.assets.label.name }),
+    { method: 'GET', path: '/favicon.ico', answer: () => seeOther(parts.pages.assets.icon.href) },
     themeRoute(given),
   ]
 }

@@ -5,10 +5,12 @@ import { type FailureReason, UpstreamFailure } from './failure.ts'
 /** One breaker an upstream: while it is open, the upstream is not asked. */
 export type Breakers = {
   /** Does the work, or fails as not sent, with the time after which it is worth asking again. */
-  readonly run: <T>(upstreamId: string, work: () => Promise<T>) => Promise<T>
-  /** How many upstreams this process has asked, and how many of them it does not ask at the moment. */
-  readonly counts: () => { readonly asked: number; readonly open: number }
+  readonly run: <T>(upstreamId: string, work: () => Promise<T>, slot?: string) => Promise<T>
+  /** The slots whose upstreams this process has asked, in the order of their names, and whether it asks any upstream of it at the moment. */
+  readonly slots: () => readonly AskedSlot[]
 }
+
+export type AskedSlot = { readonly slot: string; readonly isAsked: boolean }
 
 type State = 'closed' | 'half_open' | 'open'
 
@@ -51,23 +53,23 @@ const COUNTED: ReadonlySet<FailureReason> = new Set([
 ])
 
 export function createBreakers({ clock, metrics, maxUpstreams = MAX_UPSTREAMS }: Parts): Breakers {
-  const breakers = new LRUCache<string, Breaker>({
+  const breakers = new LRUCache<string, Breaker & { readonly slot: string }>({
     max: maxUpstreams,
     dispose: (_, upstream) => metrics.upstreamBreakers.remove({ upstream }),
   })
 
-  function breakerOf(upstream: string): Breaker {
+  function breakerOf(upstream: string, slot: string): Breaker {
     const known = breakers.get(upstream)
     if (known !== undefined) return known
     const show = (state: State) => metrics.upstreamBreakers.set({ upstream }, LEVELS[state])
-    const made = createBreaker(upstream, clock, show)
+    const made = { ...createBreaker(upstream, clock, show), slot }
     breakers.set(upstream, made)
     return made
   }
 
   return {
-    async run(upstreamId, work) {
-      const tell = breakerOf(upstreamId).enter()
+    async run(upstreamId, work, slot = upstreamId) {
+      const tell = breakerOf(upstreamId, slot).enter()
       try {
         const result = await work()
         tell.succeeded()
@@ -77,9 +79,10 @@ export function createBreakers({ clock, metrics, maxUpstreams = MAX_UPSTREAMS }:
         throw error
       }
     },
-    counts() {
-      const all = [...breakers.values()]
-      return { asked: all.length, open: all.filter((breaker) => breaker.isOpen()).length }
+    slots() {
+      const asked = new Map<string, boolean>()
+      for (const { slot, isOpen } of breakers.values()) asked.set(slot, (asked.get(slot) ?? false) || !isOpen())
+      return [...asked].sort().map(([slot, isAsked]) => ({ slot, isAsked }))
     },
   }
 }

@@ -13,7 +13,12 @@ export type { Body, OpenReply, StageDeadlines, Timing, UpstreamReply } from './e
 export { type Certainty, type FailureReason, UpstreamFailure } from './failure.ts'
 
 export type UpstreamRequest = {
-  readonly upstream: { readonly id: string; readonly baseUrl: string; readonly kind: 'native' | 'managed' }
+  readonly upstream: {
+    readonly id: string
+    readonly baseUrl: string
+    readonly kind: 'native' | 'managed'
+    readonly slot?: string
+  }
   readonly method: 'GET' | 'POST'
   /** Path and query below the base URL's path, as they go over the wire. */
   readonly target: string
@@ -142,7 +147,7 @@ export function createTransport({ clock, breakers, metrics, limits: given, looku
     try {
       // What we refuse ourselves is no trial of the upstream.
       if (!isTarget(target)) throw refusal(upstream.id, 'protocol')
-      return await (breakers === undefined ? work() : breakers.run(upstream.id, work))
+      return await (breakers === undefined ? work() : breakers.run(upstream.id, work, upstream.slot))
     } catch (error) {
       if (error instanceof UpstreamFailure) count(error)
       throw error

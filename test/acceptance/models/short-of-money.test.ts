@@ -85,7 +85,7 @@ describe('a call whose output limit holds more than there is', () => {
     assert.equal(told.status, 402)
     assert.match(
       messageOf(told),
-      /The input alone holds 0\.\d+ USD, so no max_\S+ or max_\S+ fits\. Shorten the request\.$/,
+      /The input alone holds 0\.\d+ USD, so no max_\S+ or max_\S+ fits\. Its bound is \d{3} tokens: its bytes, and 256 and more for what the provider's template may add\. More money is needed\.$/,
     )
     assert.equal('fitting_output_limit' in membersOf(told), false)
   })

@@ -417,7 +417,12 @@ describe('what a task costs', TOGETHER, () => {
   it('refuses a create beyond the cap or the balance, before any upstream hears of it', async () => {
     const { secret } = await makeCustomer(pool, { money: 400_000_000n })
     const parameters = { duration: 5, resolution: '720P' }
-    assert.equal(codeOf(await createTask(url, secret, { parameters })), 'insufficient_balance')
+    const told = await createTask(url, secret, { parameters })
+    assert.equal(codeOf(told), 'insufficient_balance')
+    assert.match(
+      told.text,
+      /What costs is parameters\.duration: 5\. This call fits with parameters\.duration of 4 or less\./,
+    )
     const capped = await createTask(url, secret, { parameters, headers: { 'x-farebox-max-cost-usd': '0.4' } })
     assert.equal(codeOf(capped), 'cost_cap_exceeded')
   })

@@ -7,7 +7,7 @@ import { createWorkspace } from '../../../server/src/identity/workspaces.ts'
 import type { Id } from '../../../server/src/kernel/ids.ts'
 import { ROLES } from '../../../server/src/kernel/role.ts'
 import { ACTOR, ids } from '../customers.ts'
-import { anotherAddress, anotherVisitor, connectPeople, joinAs, SITE, workspaceOf } from './world.ts'
+import { anotherAddress, anotherVisitor, CREDIT, connectPeople, joinAs, SITE, workspaceOf } from './world.ts'
 
 const { url } = await freshDatabase()
 const world = connectPeople(url)
@@ -205,6 +205,9 @@ describe('an invitation', () => {
       code: 'invitation_for_another',
     })
     const personId = await join(email)
+    const asked = (await letters(email)).findLast(({ what }) => what === 'verify')
+    assert.equal(asked?.what === 'verify' && asked.credit, null, 'nobody is promised what they are not given')
+    assert.deepEqual(await people.workspacesOf(personId), [], 'who is invited gets no second workspace')
     const results = await Promise.all(
       Array.from({ length: 6 }, () => people.decideInvitation(personId, token, 'join', visitor())),
     )
@@ -290,6 +293,32 @@ describe('a workspace', () => {
     await assert.rejects(people.invite(by, workspaceId, one, visitor()), { code: 'members_full' })
     for (let owned = 1; owned < 20; owned += 1) await people.createWorkspace(by, `Number ${owned}`, visitor())
     await assert.rejects(people.createWorkspace(by, 'One more', visitor()), { code: 'quota_exceeded' })
+  })
+
+  it('comes with test money, and with credit where it is the first of somebody whose invitation led to none', async () => {
+    const { personId: by, workspaceId } = await owner()
+    const moneyOf = async (personId: string) => {
+      const { rows } = await pool.query(
+        `select live.credited as live, test.credited as test, test.paid from members join workspaces on workspaces.id = workspace_id
+         join accounts live on live.id = live_account_id join accounts test on test.id = test_account_id where person_id = $1 order by members.id`,
+        [personId],
+      )
+      return rows
+    }
+    const [own, none] = [
+      { live: CREDIT, test: CREDIT, paid: 0n },
+      { live: 0n, test: CREDIT, paid: 0n },
+    ]
+    assert.deepEqual(await moneyOf(by), [own])
+    await people.createWorkspace(by, 'Another', visitor())
+    assert.deepEqual(await moneyOf(by), [own, none])
+    const email = anotherAddress()
+    await people.invite(by, workspaceId, { email, role: 'viewer' }, visitor())
+    const guest = await join(email)
+    await people.decideInvitation(guest, await tokenFor(email, 'invitation'), 'decline', visitor())
+    await people.createWorkspace(guest, 'Mine', visitor())
+    await people.createWorkspace(guest, 'Another', visitor())
+    assert.deepEqual(await moneyOf(guest), [own, none])
   })
 
   it('that an operator made has no owner, or one who has yet to sign up', async () => {

@@ -253,7 +253,7 @@ describe('a sign-up', () => {
     const { rows } = await pool.query('select * from audit where actor = $1 order by at', [`member ${personId}`])
     assert.deepEqual(
       rows.map(({ action }) => action),
-      ['person.verified', 'workspace.created', 'account.credited'],
+      ['person.verified', 'workspace.created', 'account.credited', 'account.credited'],
     )
     assert.ok(!JSON.stringify(rows).includes('very-private-address'))
     assert.equal(rows[0]?.origin.via, 'http')

@@ -13,6 +13,7 @@ import { type Nanos, usd } from '../../../server/src/kernel/money.ts'
 import { createSeal } from '../../../server/src/kernel/seal.ts'
 import { Secret } from '../../../server/src/kernel/secret.ts'
 import { creditWithin } from '../../../server/src/ledger/credit.ts'
+import { giveTestCredit } from '../../../server/src/ledger/test-credit.ts'
 import { createSendMail, type Mail, mail } from '../../../server/src/storage/mail.ts'
 import { readPayload } from '../../../server/src/storage/outbox.ts'
 import { createPools } from '../../../server/src/storage/pools.ts'
@@ -50,7 +51,10 @@ export function connectPeople(databaseUrl: string, options: Options = {}) {
     credit: async (query, accountId, entryId, amount) => {
       await creditWithin(query, { entryId, accountId, amount, kind: 'promotion' })
     },
-    settings: { siteUrl: SITE, signUp, domains, credit },
+    testCredit: async (query, by, accountId) => {
+      await giveTestCredit(query, by, { accountId, amount: credit, nowMs: systemClock.nowMs() })
+    },
+    settings: { siteUrl: SITE, name: 'Farebox', signUp, domains, credit },
   })
 
   /** What an address was sent, or those of a pattern, the newest last. */

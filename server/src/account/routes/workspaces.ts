@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { foundWorkspace, workspacesOf } from '../../identity/people/members.ts'
+import { workspacesOf } from '../../identity/people/members.ts'
 import { readName } from '../../identity/people/names.ts'
 import { findPlace } from '../../identity/people/place.ts'
 import { loadWorkspace, tierIn } from '../../identity/tier-of-workspace.ts'
@@ -68,8 +68,8 @@ export const WORKSPACE_ROUTES: readonly AccountRoute[] = [
     body: z.strictObject({ name }),
     answer: { status: 201, description: 'The workspace.', body: workspace, hasEtag: true },
     codes: ['quota_exceeded'],
-    async run({ ids }, { member: { personId }, body, on, visitor }) {
-      const { id } = await foundWorkspace({ pool: on, ids }, personId, body.name, visitor)
+    async run({ people }, { member: { personId }, body, on, visitor }) {
+      const { id } = await people.createWorkspace(personId, body.name, visitor, on)
       return { body: await toldOf(on, personId, id) }
     },
   }),

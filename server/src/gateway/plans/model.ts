@@ -29,7 +29,7 @@ import type { CallRequest } from '../call-request.ts'
 import { type Growth, shortFault } from '../growth.ts'
 import { growthOf } from '../growth-plan.ts'
 import type { LossGuard } from '../loss-guard.ts'
-import { adviceOnMoney } from '../money-advice.ts'
+import { adviceOnMoney, adviceOnUnits } from '../money-advice.ts'
 import { createOutputGuard } from '../output-guard.ts'
 import type { Plan, Routing, Sent } from '../plan.ts'
 import { replyBytesOf } from '../reply-bytes.ts'
@@ -225,7 +225,9 @@ export function createModelPlan(parts: Parts) {
       tokens: countsTokens ? pricing.tokens : 0,
       tokenAdvice: adviceOn(reserve),
       fittingOutput: fittingOutputOf(reserve),
-      moneyAdvice: pricing.heldFor && adviceOnMoney({ ...reserve, heldFor }),
+      moneyAdvice: pricing.heldFor
+        ? adviceOnMoney({ ...reserve, heldFor, inputMost: ask.inputMost })
+        : adviceOnUnits({ name: 'n', units: ask.choices, ...pricing }),
       growth: isFree
         ? undefined
         : growthOf({

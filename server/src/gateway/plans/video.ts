@@ -20,6 +20,7 @@ import type { Quota } from '../../upstreams/quota.ts'
 import type { Transport } from '../../upstreams/transport.ts'
 import type { CallRequest } from '../call-request.ts'
 import type { LossGuard } from '../loss-guard.ts'
+import { adviceOnUnits } from '../money-advice.ts'
 import type { Plan, Sent, TaskPlan } from '../plan.ts'
 import { DATA_REPLY_BYTES } from '../reply-bytes.ts'
 import {
@@ -144,6 +145,7 @@ export function createVideoPlan(parts: Parts) {
 
     return {
       ...pricing,
+      moneyAdvice: adviceOnUnits({ name: 'parameters.duration', units: ask.secondsMost, ...pricing }),
       sold: model.id,
       model: name,
       isExact: false,

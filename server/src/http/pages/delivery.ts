@@ -4,6 +4,7 @@ import { createRecentMap } from '../../kernel/recent-map.ts'
 import { acceptsGzip } from '../accepts-gzip.ts'
 import type { Page, SentPage } from './page.ts'
 import { themed, themeIn } from './theme.ts'
+import { shownTo, viewerIn } from './viewer.ts'
 
 /** Packed pages of the website in three themes, by their bytes. */
 const KEPT_BYTES = 16 * 1024 * 1024
@@ -32,8 +33,11 @@ export function createDelivery() {
   }
 
   return (asked: Asked, page: Page): SentPage => {
-    const body = themed(page.body, themeIn(asked.cookie))
+    const name = viewerIn(asked.cookie)
+    const own = name === undefined ? page.body : shownTo(page.body, name)
+    const body = themed(own, themeIn(asked.cookie))
     if (page.isPublic !== true) return { ...page, body }
+    if (own !== page.body) return { ...page, headers: { ...page.headers, 'cache-control': 'no-store' }, body }
     if (asked.query.size > 0) return { ...page, headers: { ...page.headers, 'cache-control': 'no-store' }, body }
     const tag = createHash('sha256').update(body).digest('base64url').slice(0, 27)
     const isOk = page.status === 200

@@ -7,12 +7,14 @@ import { difference, record } from '../../storage/audit.ts'
 import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions } from '../../storage/transaction.ts'
 import { findClosure } from '../closures.ts'
 import { revokeGrantsWithin } from '../grants.ts'
-import { createWorkspaceWithin, type Workspace } from '../workspaces.ts'
+import type { Workspace } from '../workspaces.ts'
 import { decideKeys, type KeysDecision } from './member-keys.ts'
 import { readName } from './names.ts'
 import { type Notices, tellOfAdmin, tellOfRemoval } from './owner-notices.ts'
+import type { PeopleParts } from './parts.ts'
 import { personWith } from './person-with.ts'
 import { byPerson, type Visitor } from './visitor.ts'
+import { ownWorkspace } from './welcome.ts'
 import { type Hand, type Locked, revokeBeyond, withWorkspace } from './workspace-lock.ts'
 
 /** Members of workspaces: who they are, which role they have, and how that ends. A workspace that has an owner keeps one. */
@@ -86,20 +88,22 @@ export async function workspacesOf(pool: pg.Pool, personId: Id): Promise<readonl
   return z.array(membership).parse(rows)
 }
 
-const owner = z.object({ email: z.string(), owned: z.int() })
+const owner = z.object({ email: z.string(), owned: z.int(), belongs: z.boolean() })
 
-/** Another workspace, of which the person is the owner. It is given no credit. */
+/** Another workspace, of which the person is the owner. */
 export function foundWorkspace(
-  { pool, ids }: { readonly pool: Transactions; readonly ids: Ids },
+  parts: Pick<PeopleParts, 'ids' | 'credit' | 'testCredit' | 'settings'>,
   personId: Id,
   typed: string,
   visitor: Visitor,
+  on: Transactions,
 ): Promise<Workspace> {
   const name = readName(typed)
-  return inTransaction(pool, async (query) => {
+  return inTransaction(on, async (query) => {
     // Locked, so that two at once count each other.
     const { rows } = await query(
-      `select email, (select count(*)::integer from members where person_id = people.id and role = 'owner') as owned
+      `select email, (select count(*)::integer from members where person_id = people.id and role = 'owner') as owned,
+         exists (select from members where person_id = people.id) as belongs
        from people where id = $1 and verified_at is not null and erased_at is null for no key update`,
       [personId],
     )
@@ -109,8 +113,8 @@ export function foundWorkspace(
       throw new Fault('quota_exceeded', {
         detail: `You own ${person.owned} workspaces; the limit is ${WORKSPACES_OF_OWNER}. Use one of them.`,
       })
-    const own = { name, owner: { email: person.email, personId } }
-    return createWorkspaceWithin(query, ids, byPerson(personId, visitor), own)
+    const own = { person: { id: personId, email: person.email }, name, isFirst: !person.belongs }
+    return ownWorkspace(query, parts, byPerson(personId, visitor), own)
   })
 }
 

@@ -1,4 +1,5 @@
 import { Fault } from '../../kernel/fault.ts'
+import type { Query } from '../../storage/transaction.ts'
 import { splitAddress } from './mailbox.ts'
 import type { PeopleSettings } from './parts.ts'
 
@@ -18,4 +19,14 @@ export function requireOpen(settings: Settings, email: string): void {
   throw new Fault('sign_up_closed', {
     detail: `Only addresses that end in ${settings.domains.join(', ')} can sign up.`,
   })
+}
+
+/** Whether an address is invited somewhere: by this very invitation, or by any. */
+export async function hasInvitation(query: Query, { email, hash }: { email: string; hash?: Buffer }): Promise<boolean> {
+  const { rows } = await query(
+    `select from invitations where email = $1 and ($2::bytea is null or hash = $2) and decided_at is null
+       and expires_at > clock_timestamp() limit 1`,
+    [email, hash ?? null],
+  )
+  return rows.length > 0
 }

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Id, Ids } from '../../kernel/ids.ts'
 import type { Nanos } from '../../kernel/money.ts'
 import type { Seal } from '../../kernel/seal.ts'
+import type { By } from '../../storage/audit.ts'
 import type { SendMail } from '../../storage/mail.ts'
 import type { Query } from '../../storage/transaction.ts'
 import type { Attempts } from './attempts.ts'
@@ -18,12 +19,16 @@ export type PeopleParts = {
   readonly attempts: Attempts
   /** Adds promotional credit to an account, in the transaction of what it is given for. */
   readonly credit: (query: Query, accountId: Id, creditId: Id, amount: Nanos) => Promise<void>
+  /** Gives a new workspace its test money, in the transaction that makes it. */
+  readonly testCredit: (query: Query, by: By, accountId: Id) => Promise<void>
   readonly settings: PeopleSettings
 }
 
 export type PeopleSettings = {
   /** Where people reach the pages, without a slash at its end. */
   readonly siteUrl: string
+  /** Under which people know this installation. */
+  readonly name: string
   readonly signUp: 'open' | 'closed'
   /** Whose addresses may sign up; empty for all. */
   readonly domains: readonly string[]

@@ -39,8 +39,8 @@ export function createPeople({ attempts: given, ...rest }: Parts) {
 
     workspacesOf: (personId: Id) => members.workspacesOf(pool, personId),
     membersOf: (workspaceId: Id) => members.membersOf(pool, workspaceId),
-    createWorkspace: (personId: Id, name: string, visitor: Visitor) =>
-      members.foundWorkspace(parts, personId, name, visitor),
+    createWorkspace: (personId: Id, name: string, visitor: Visitor, on: Transactions = pool) =>
+      members.foundWorkspace(parts, personId, name, visitor, on),
     changeRole: (actor: Id, workspaceId: Id, memberId: Id, role: Role, visitor: Visitor) =>
       members.changeRole({ pool, notices }, handOf(actor, visitor), workspaceId, memberId, role),
     removeMember: (actor: Id, workspaceId: Id, memberId: Id, visitor: Visitor, keys: KeysDecision | null = null) =>

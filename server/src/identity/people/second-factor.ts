@@ -89,7 +89,7 @@ export function createSecondFactor(parts: Parts) {
         )
         if (rows[0] === undefined) throw new Fault('invalid_request', { detail: 'The second factor is already on.' })
         const { email: account } = emailRow.parse(rows[0])
-        const uri = keyUri(key, { issuer: new URL(settings.siteUrl).host, account })
+        const uri = keyUri(key, { issuer: settings.name, account })
         return { secret: new Secret(base32(key)), uri: new Secret(uri) }
       })
     },

@@ -8,8 +8,9 @@ import { sendOrPretend } from './letters.ts'
 import { addLink, findLink, triedLink, useLink } from './links.ts'
 import { mailboxHash } from './mailbox.ts'
 import { readName, requireAddress } from './names.ts'
-import { isOpenTo, requireOpen } from './open-to.ts'
+import { hasInvitation, isOpenTo, requireOpen } from './open-to.ts'
 import type { PeopleParts } from './parts.ts'
+import { openSession, type SignedIn } from './sessions.ts'
 import { hashOf, hashOfToken } from './tokens.ts'
 import { byPerson, type Visitor } from './visitor.ts'
 import { welcome } from './welcome.ts'
@@ -29,8 +30,13 @@ export type SignUp = {
   readonly browser?: string | undefined
 }
 
-/** With a link by which a password is chosen, where the one that was typed at the sign-up does not count. */
-export type Verified = { readonly personId: Id; readonly choose: Secret | null }
+export type Verified = {
+  readonly personId: Id
+  /** A link by which a password is chosen, where the one that was typed at the sign-up does not count. */
+  readonly choose: Secret | null
+  /** In the browser in which the password was typed, which need not be typed again. */
+  readonly signedIn: SignedIn | null
+}
 
 type Parts = Omit<PeopleParts, 'seal'>
 
@@ -149,7 +155,10 @@ export function createSignUp(parts: Parts) {
       isTheirs ? typed.password : null,
     ])
     await welcome(query, parts, byPerson(personId, visitor), { id: personId, email, name: typed.name })
-    return { personId, choose: isTheirs ? null : (await addLink(query, { kind: 'reset', personId })).token }
+    const choose = isTheirs ? null : (await addLink(query, { kind: 'reset', personId })).token
+    const mayEnter = isTheirs && browser !== null
+    const signedIn = mayEnter ? await openSession(query, ids, visitor, { personId, password: typed.password }) : null
+    return { personId, choose, signedIn }
   }
 }
 
@@ -159,16 +168,6 @@ function isSameBrowser(one: Buffer | null, other: Buffer | null): boolean {
 }
 
 const emailRow = z.object({ email: z.string() })
-
-/** Whether an address is invited somewhere: by this very invitation, or by any. */
-export async function hasInvitation(query: Query, { email, hash }: { email: string; hash?: Buffer }): Promise<boolean> {
-  const { rows } = await query(
-    `select from invitations where email = $1 and ($2::bytea is null or hash = $2) and decided_at is null
-       and expires_at > clock_timestamp() limit 1`,
-    [email, hash ?? null],
-  )
-  return rows.length > 0
-}
 
 const person = z
   .object({ id: z.string(), is_verified: z.boolean() })
@@ -214,11 +213,12 @@ async function findWaiting(query: Query, email: string): Promise<Waiting> {
   return waitingRow.optional().parse(rows[0]) ?? { personId: null }
 }
 
-/** What is given for confirming, as a letter says it; null where the mailbox had it before, or is given none. */
+/** What is given for confirming, as a letter says it; null where the mailbox had it before, is invited, or is given none. */
 async function creditFor(query: Query, email: string, settings: PeopleParts['settings']): Promise<string | null> {
   const { credit: amount } = settings
   const { rows } = await query('select from sign_up_credits where mailbox = $1', [mailboxHash(email)])
-  if (amount <= ZERO || rows.length > 0 || !isOpenTo(settings, email)) return null
+  const isInvited = await hasInvitation(query, { email })
+  if (amount <= ZERO || rows.length > 0 || isInvited || !isOpenTo(settings, email)) return null
   return formatUsd(amount).replace(/0{1,7}$/, '')
 }
 

@@ -3,29 +3,44 @@ import type { Id } from '../../kernel/ids.ts'
 import { formatUsd, ZERO } from '../../kernel/money.ts'
 import { type By, record } from '../../storage/audit.ts'
 import type { Query } from '../../storage/transaction.ts'
-import { createWorkspaceWithin } from '../workspaces.ts'
+import { createWorkspaceWithin, type Workspace } from '../workspaces.ts'
 import { mailboxHash } from './mailbox.ts'
-import { isOpenTo } from './open-to.ts'
+import { hasInvitation, isOpenTo } from './open-to.ts'
 import type { PeopleParts } from './parts.ts'
 import { lockAddress } from './person-with.ts'
 
-type Parts = Pick<PeopleParts, 'ids' | 'credit' | 'settings'>
+type Parts = Pick<PeopleParts, 'ids' | 'credit' | 'testCredit' | 'settings'>
 type Person = { readonly id: Id; readonly email: string; readonly name: string }
 
 /**
- * What somebody has once their address is known to be theirs: a workspace of their own, credit, and the memberships for which an
- * operator had named the address. In the transaction that says that it is theirs, so that nobody is half welcome.
+ * What somebody has once their address is known to be theirs: a workspace of their own with credit, unless a workspace has invited them,
+ * and the memberships for which an operator had named the address. In the transaction that says that it is theirs, so that nobody is half welcome.
  */
 export async function welcome(query: Query, parts: Parts, by: By, person: Person): Promise<void> {
   const { id, email, name } = person
   await record(query, by, { action: 'person.verified', subject: id, before: null, after: { isVerified: true } })
-  const own = { name: `${name}'s workspace`, owner: { email, personId: id } }
-  const { liveAccountId } = await createWorkspaceWithin(query, parts.ids, by, own)
-  await creditOnce(query, parts, by, { person, accountId: liveAccountId })
+  if (!(await hasInvitation(query, { email })))
+    await ownWorkspace(query, parts, by, { person, name: `${name}'s workspace`, isFirst: true })
   await joinAsNamed(query, by, person)
 }
 
-type Grant = { readonly person: Person; readonly accountId: Id }
+type Own = { readonly person: Pick<Person, 'id' | 'email'>; readonly name: string; readonly isFirst: boolean }
+
+/** A workspace of theirs, with test money; with credit too, where they are in no other. */
+export async function ownWorkspace(
+  query: Query,
+  parts: Parts,
+  by: By,
+  { person, name, isFirst }: Own,
+): Promise<Workspace> {
+  const owner = { email: person.email, personId: person.id }
+  const workspace = await createWorkspaceWithin(query, parts.ids, by, { name, owner })
+  await parts.testCredit(query, by, workspace.testAccountId)
+  if (isFirst) await creditOnce(query, parts, by, { person, accountId: workspace.liveAccountId })
+  return workspace
+}
+
+type Grant = { readonly person: Pick<Person, 'id' | 'email'>; readonly accountId: Id }
 
 /** Once a mailbox, whoever signs up with it: who comes second at the same time waits for the first, and is given nothing. */
 async function creditOnce(

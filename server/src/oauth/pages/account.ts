@@ -24,7 +24,10 @@ type ShownWorkspace = {
 /** What just happened, where somebody is led here by it. */
 export const ACCOUNT_NOTES = {
   welcome: 'You are signed in',
+  elsewhere:
+    'Your address is verified, and you are signed in here. If you began in an app or in another browser, go back there and sign in with the new password.',
   joined: 'You have joined the workspace',
+  made: 'You have a workspace',
   left: 'You have left the workspace',
   ended: 'The session has ended',
   password: 'Your password is changed',
@@ -41,6 +44,7 @@ type Shown = FormParts & {
   readonly thisSession: string
   readonly sessions: readonly ShownSession[]
   readonly workspaces: readonly ShownWorkspace[]
+  readonly hasGrants: boolean
 }
 
 /** Who somebody is here: where they are signed in, what guards it, and what they belong to. */
@@ -53,10 +57,16 @@ export function accountPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
 ${note === undefined ? null : callout('ok', ACCOUNT_NOTES[note], null, ' door__sum')}${trouble === undefined ? null : troubled(trouble)}
 <section class="seats" aria-labelledby="workspaces"><h2 class="door__h" id="workspaces">Workspaces</h2>${
       workspaces.length === 0
-        ? html`<p class="fb-hint">You are not in a workspace.</p>`
+        ? html`<p class="fb-hint">You are not in a workspace. If you were invited, open the link in that mail. Or make one of your own.</p>
+${form('/sessions/workspace', shown, html`<button class="fb-button" type="submit">Make a workspace</button>`)}`
         : html`<ul>${workspaces.map((workspace) => workspaceItem(workspace, shown))}</ul>`
     }</section>
-<section class="seats" aria-labelledby="guards"><h2 class="door__h" id="guards">Signing in</h2><ul>
+${
+  shown.hasGrants
+    ? html`<section class="seats" aria-labelledby="apps"><h2 class="door__h" id="apps">Apps and agents</h2><ul><li><div><b>What you allow</b><span>Who may act for you, what they spend, and how to end it</span></div><a class="fb-button fb-button--quiet fb-button--small" href="/grants">Show</a></li></ul></section>
+`
+    : null
+}<section class="seats" aria-labelledby="guards"><h2 class="door__h" id="guards">Signing in</h2><ul>
 <li><div><b>Password</b></div><a class="fb-button fb-button--quiet fb-button--small" href="/account/password">Change</a></li>
 <li><div><b>Second factor</b><span>${person.hasSecondFactor ? 'On' : 'Off'}</span></div><a class="fb-button fb-button--quiet fb-button--small" href="/account/second-factor">${person.hasSecondFactor ? 'Turn it off' : 'Turn it on'}</a></li></ul></section>
 <section class="seats" aria-labelledby="sessions"><h2 class="door__h" id="sessions">Where you are signed in</h2><ul>${sessions.map((session) => sessionItem(session, shown))}</ul>

@@ -2,6 +2,7 @@ import { icon } from '../../http/pages/icons.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
 import { OAUTH_SCOPES } from '../../identity/faces.ts'
 import type { Membership } from '../../identity/people/members.ts'
+import type { WorkspaceMoney } from '../../identity/workspaces.ts'
 import { type Html, html } from '../../kernel/html.ts'
 import { type Asking, canMakeKeys, canPay, type Decided } from '../consent.ts'
 import { HELD_SHOWN, type HeldGrant } from '../held-grants.ts'
@@ -19,6 +20,8 @@ type Shown = FormParts & {
   readonly workspaces: readonly Membership[]
   /** What the client has from the person already. */
   readonly held: readonly HeldGrant[]
+  /** What those workspaces have to spend. */
+  readonly money: ReadonlyMap<string, WorkspaceMoney>
   readonly offer: Offer
   /** What stands in the form. */
   readonly values: Values
@@ -65,6 +68,18 @@ function whoAsks({ client, scopes }: Asking): Html {
   return html`An app that calls itself <bdi><b>${client.name}</b></bdi> wants to ${wants}.`
 }
 
+/** More than there is can be allowed, and is told: calls are refused once it is spent. */
+function notThere({ workspace, mode, terms }: Decided, money: Shown['money'], name: string): Html | null {
+  const has = money.get(workspace)?.[mode === 'test' ? 'test' : 'live']
+  if (has === undefined || terms.amount <= has) return null
+  return callout(
+    'warn',
+    'It is more than there is',
+    html`<bdi>${name}</bdi> has ${dollars(has)} of ${mode === 'test' ? 'test' : 'live'} money now. Calls beyond that are refused until somebody adds credit.`,
+    ' door__sum',
+  )
+}
+
 /** The mandate as it would be, beside the fields. */
 function side({ asking, workspaces, decided, offer }: Shown): Html {
   if (decided === null || !canPay(asking))
@@ -92,7 +107,7 @@ function nameOf(workspaces: readonly Membership[], { workspace }: Decided): stri
 }
 
 /** The one sentence, and the two ways to answer it. */
-function decision({ asking, workspaces, decided, offer }: Shown): Html {
+function decision({ asking, workspaces, decided, offer, money }: Shown): Html {
   const most = decided === null || decided.terms.amount === 0n ? '' : ` up to ${dollars(decided.terms.amount)}`
   const said =
     decided === null
@@ -101,7 +116,7 @@ function decision({ asking, workspaces, decided, offer }: Shown): Html {
           ...{ client: asking.client.name, workspace: nameOf(workspaces, decided), mode: decided.mode },
           ...{ terms: decided.terms, offer, canMakeKeys: canMakeKeys(asking) },
         })
-  return html`<div class="grant__say"><div class="grant__box"><h2>What you are about to allow</h2>${said}
+  return html`<div class="grant__say"><div class="grant__box"><h2>What you are about to allow</h2>${said}${decided === null ? null : notThere(decided, money, nameOf(workspaces, decided))}
 <div class="fb-actions"><button class="fb-button fb-button--large" type="submit" name="decision" value="allow">Allow${most}</button><button class="fb-button fb-button--large fb-button--quiet" type="submit" name="decision" value="deny">Don’t allow</button></div></div></div>`
 }
 
@@ -136,7 +151,7 @@ function warning(destination: Asking['destination']): Html | null {
   return null
 }
 
-function terms({ asking, workspaces, values, offer, filled = {} }: Shown): Html {
+function terms({ asking, workspaces, values, offer, money: has, filled = {} }: Shown): Html {
   const { problems = {} } = filled
   const [only] = workspaces
   const whose =
@@ -145,14 +160,21 @@ function terms({ asking, workspaces, values, offer, filled = {} }: Shown): Html 
       : select(
           'workspace',
           'Workspace',
-          Object.fromEntries(workspaces.map(({ id, name }) => [id, name])),
+          Object.fromEntries(workspaces.map(({ id, name }) => [id, `${name}${balances(has.get(id), ' (', ')')}`])),
           values.workspace,
         )
   const money = select('mode', 'Money', { live: 'Live', test: 'Test' }, values.mode ?? 'live')
   const until = select('days', 'Until', lastsOptions(new Date()), values.days)
   if (!canPay(asking)) return html`${whose}<div class="two">${money}${until}</div>`
-  return html`${scopeFields(offer, values, problems)}<fieldset><legend>How much it may spend</legend>${whose}<div class="two">${affixed({ name: 'call', label: 'Per call, at most', before: '$', hint: 'Above this, it has to ask you.' }, values, problems)}${affixed({ name: 'amount', label: 'In total, at most', before: '$', hint: 'It can’t spend more. With 0 it can’t pay for anything.' }, values, problems)}${affixed({ name: 'rate', label: 'How often', after: 'calls per minute', isNumeric: true }, values, problems)}${until}${money}</div></fieldset>
+  return html`${scopeFields(offer, values, problems)}<fieldset><legend>How much it may spend</legend>${whose}<div class="two">${affixed({ name: 'call', label: 'Per call, at most', before: '$', hint: 'Above this, it has to ask you.' }, values, problems)}${affixed({ name: 'amount', label: 'In total, at most', before: '$', hint: `${balances(has.get(values.workspace ?? only?.id ?? ''), 'Of ', ' that the workspace has. ')}It can’t spend more. With 0 it can’t pay for anything.` }, values, problems)}${affixed({ name: 'rate', label: 'How often', after: 'calls per minute', isNumeric: true }, values, problems)}${until}${money}</div></fieldset>
 `
+}
+
+/** What a workspace has, of both kinds. */
+function balances(money: WorkspaceMoney | undefined, before: string, behind: string): string {
+  return money === undefined
+    ? ''
+    : `${before}${dollars(money.live)} live and ${dollars(money.test)} test money${behind}`
 }
 
 /** Amounts add up where somebody allows the same app again, so unless they say otherwise the new one is all that it has. */
@@ -160,10 +182,14 @@ function inPlaceOf({ held, values }: Shown): Html | null {
   if (held.length === 0) return null
   const isTicked = values.replace === 'yes'
   return html`<section class="seats" aria-labelledby="has"><h2 class="door__h" id="has">What it already has</h2><ul>${held.map(
-    ({ workspace, mode, left, isPaused, createdAt, canMakeKeys: makesKeys }) =>
-      html`<li><div><bdi>${workspace}</bdi>${mode === 'test' ? ', test' : ''}, since ${dayOf(createdAt)}: ${left === null ? (makesKeys ? 'no amount of its own' : 'it can’t pay') : html`<b>${dollars(left)}</b> left${isPaused ? ' when it is resumed: it is paused' : ''}`}${makesKeys ? '; it can create keys that spend your balance' : ''}</div></li>`,
+    ({ workspace, mode, left, isPaused, createdAt, audiences, isReplaceable, canMakeKeys: makesKeys }) =>
+      html`<li><div><bdi>${workspace}</bdi>${mode === 'test' ? ', test' : ''}, since ${dayOf(createdAt)}: ${left === null ? (makesKeys ? 'no amount of its own' : 'it can’t pay') : html`<b>${dollars(left)}</b> left${isPaused ? ' when it is resumed: it is paused' : ''}`}${makesKeys ? '; it can create keys that spend your balance' : ''}${isReplaceable ? '' : html`. It is for <code>${audiences.join(', ')}</code>, and stays: what you allow now is added`}</div></li>`,
   )}</ul>${held.length < HELD_SHOWN ? null : html`<p class="fb-hint">These are the newest ${HELD_SHOWN}.</p>`}</section>
-<label class="fb-check door__check"><input type="checkbox" name="replace" value="yes"${isTicked ? html` checked` : null} aria-describedby="replace-h"><span class="fb-check__name">Revoke what it already has</span></label>
+${held.some(({ isReplaceable }) => isReplaceable) ? replaceField(isTicked) : null}`
+}
+
+function replaceField(isTicked: boolean): Html {
+  return html`<label class="fb-check door__check"><input type="checkbox" name="replace" value="yes"${isTicked ? html` checked` : null} aria-describedby="replace-h"><span class="fb-check__name">Revoke what it already has</span></label>
 <p class="fb-hint" id="replace-h">Otherwise it may spend both amounts. Where the app uses the old one, it has to ask you again.</p>
 `
 }

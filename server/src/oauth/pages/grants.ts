@@ -30,9 +30,12 @@ export const GRANT_NOTES = {
 } as const
 export type GrantNote = keyof typeof GRANT_NOTES
 
+export type EndedMandate = Pick<ShownGrant, 'id' | 'clientName' | 'workspace' | 'mode'> & { readonly endedAt: Date }
+
 type Shown = FormParts & {
   readonly status?: number
   readonly grants: readonly ShownGrant[]
+  readonly ended: readonly EndedMandate[]
   /** Calls that wait for the person. */
   readonly waiting: readonly WaitingCall[]
   readonly note?: GrantNote | undefined
@@ -54,7 +57,7 @@ export function grantsPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
       grants.length === 0
         ? html`<p class="door__say">You have not allowed any app to act for you. Apps that you allow are listed here.</p>`
         : grants.map((grant) => grantSection(grant, shown))
-    }`,
+    }${endedList(shown.ended)}`,
     below: html`Signed in as ${email}. <a href="/sessions">Your account</a>`,
   })
 }
@@ -80,4 +83,12 @@ ${grant.isPaused ? html`<div><dt>Paused</dt><dd>No calls start until you resume 
 function keysToo({ id, keys }: ShownGrant): Html | null {
   if (keys === 0) return null
   return html`<label class="fb-check door__check" for="k-${id}"><input type="checkbox" id="k-${id}" name="keys" value="yes"><span class="fb-check__name">Also revoke the ${many(keys, 'key')} that it created or rotated</span><span class="fb-check__note">Otherwise they go on working, and spend your balance.</span></label>`
+}
+
+function endedList(ended: readonly EndedMandate[]): Html | undefined {
+  if (ended.length === 0) return undefined
+  return html`<section class="seats" aria-labelledby="ended"><h2 class="door__h" id="ended">Ended</h2><ul>${ended.map(
+    ({ id, clientName, workspace, mode, endedAt }) =>
+      html`<li><div><b><bdi>${clientName}</bdi></b><span><bdi>${workspace}</bdi>, ${mode}</span><span>Ended on ${dayOf(endedAt)}</span></div><a class="fb-button fb-button--quiet fb-button--small" href="/mandates/${id}">What it spent<span class="fb-hide">, ${clientName}</span></a></li>\n`,
+  )}</ul></section>`
 }

@@ -31,6 +31,8 @@ export type ShownMandate = {
   readonly mode: 'live' | 'test'
   readonly createdAt: Date
   readonly isPaused: boolean
+  /** Null for one that is active. */
+  readonly endedAt: Date | null
   /** Whether it can create keys, which its amount does not bound. */
   readonly canMakeKeys: boolean
   /** Whether nobody has said yet what it may call and how often: such a grant pays over base_url alone. */
@@ -68,17 +70,24 @@ const LACKS_TERMS = html`<p>Over the API it may call everything, as often as you
 /** Where a refusal leads: what a mandate is, what came of it, and how to change or end it. */
 export function mandatePage({ open }: Pick<Pages, 'open'>, shown: Shown): Page {
   const { mandate, email, note, filled = {}, status = 200 } = shown
-  const { clientName, documentHost, workspace, mode, createdAt, isPaused } = mandate
+  const { clientName, documentHost, workspace, mode, createdAt, endedAt } = mandate
   return open({
     status,
     title: `Mandate for ${clientName}`,
     who: html`${email} · <a href="/sign-out">Sign out</a>`,
     main: html`<div class="keep"><div class="keep__main">
-<div class="grant__who"><span class="grant__face">${icon('agent')}</span><h1><bdi>${clientName}</bdi></h1><p class="keep__meta">${isPaused ? html`<span class="fb-badge">${icon('pause')}Paused</span>` : html`<span class="fb-badge fb-badge--ok">${icon('check')}Active</span>`}<span>${documentHost === null ? 'This unverified app' : html`<b>${documentHost}</b>`} spends from <bdi>${workspace}</bdi>’s ${mode} money. You allowed it on ${dayOf(createdAt)}.</span></p></div>
-${note === undefined ? null : callout('ok', MANDATE_NOTES[note], null)}${mandate.lacksTerms ? callout('warn', 'It has no limits yet on what it may call and how often', LACKS_TERMS) : null}${summary(filled, MANDATE_LABELS)}${ceiling(mandate)}${waitingCalls(shown.waiting)}${spentOn(shown)}</div>
-<aside class="keep__side" aria-label="Terms and changes">${ticket({ client: clientName, terms: mandate.terms, operations: shown.offer.count(mandate.terms.scopes) })}${changeForm(shown)}${endForms(shown)}</aside></div>`,
+<div class="grant__who"><span class="grant__face">${icon('agent')}</span><h1><bdi>${clientName}</bdi></h1><p class="keep__meta">${stateOf(mandate)}<span>${documentHost === null ? 'This unverified app' : html`<b>${documentHost}</b>`} ${endedAt === null ? 'spends' : 'spent'} from <bdi>${workspace}</bdi>’s ${mode} money. You allowed it on ${dayOf(createdAt)}.${endedAt === null ? '' : ` It ended on ${dayOf(endedAt)}.`}</span></p></div>
+${note === undefined ? null : callout('ok', MANDATE_NOTES[note], null)}${mandate.lacksTerms && endedAt === null ? callout('warn', 'It has no limits yet on what it may call and how often', LACKS_TERMS) : null}${summary(filled, MANDATE_LABELS)}${endedAt === null ? ceiling(mandate) : undefined}${waitingCalls(shown.waiting)}${spentOn(shown)}</div>
+<aside class="keep__side" aria-label="Terms and changes">${ticket({ client: clientName, terms: mandate.terms, operations: shown.offer.count(mandate.terms.scopes) })}${endedAt === null ? html`${changeForm(shown)}${endForms(shown)}` : undefined}</aside></div>`,
     foot: html`<a href="/grants">What you allow</a>`,
   })
+}
+
+function stateOf({ isPaused, endedAt }: ShownMandate): Html {
+  if (endedAt !== null) return html`<span class="fb-badge">${icon('no')}Ended</span>`
+  return isPaused
+    ? html`<span class="fb-badge">${icon('pause')}Paused</span>`
+    : html`<span class="fb-badge fb-badge--ok">${icon('check')}Active</span>`
 }
 
 function ceiling({ budget }: ShownMandate): Html {

@@ -1,6 +1,7 @@
 import { icon } from '../../http/pages/icons.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
 import { type Html, html } from '../../kernel/html.ts'
+import { withReturnTo } from '../return-to.ts'
 import { button, callout, type Filled, type FormParts, field, form, summary } from './form.ts'
 
 type Waiting = FormParts & {
@@ -40,7 +41,7 @@ ${wasSentAgain ? callout('ok', 'It was sent again', 'Check the spam folder too.'
   }${button('Send it again', { isQuiet: true })}`,
 )}
 <p class="fb-hint door__after">You can send it again after 60 seconds, up to five times a day. An account whose address is not verified is deleted after a day.</p>`,
-    below: html`<a href="/sign-up">Another address</a>`,
+    below: html`Verified on another device? <a href="${withReturnTo('/sign-in', shown.returnTo)}">Sign in here</a> to go on. <a href="${withReturnTo('/sign-up', shown.returnTo)}">Another address</a>`,
   })
 }
 

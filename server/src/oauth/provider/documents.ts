@@ -4,7 +4,6 @@ import { Fault } from '../../kernel/fault.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import { readClientMetadata } from './client-metadata.ts'
 import type { KeptDocuments } from './kept-documents.ts'
-import { knownDocument } from './known-documents.ts'
 import type { Payload } from './states.ts'
 
 /**
@@ -25,6 +24,8 @@ type Parts = {
   readonly outbound: Pick<Outbound, 'send'>
   readonly kept: Pick<KeptDocuments, 'keep' | 'find'>
   readonly clock: Pick<Clock, 'monotonicMs'>
+  /** What is brought along. */
+  readonly known: (url: string) => Payload | null
   /** Counts one more that is asked for; throws where there were too many. */
   readonly takeOne: () => Promise<void>
 }
@@ -39,7 +40,7 @@ export function isUnanswered(error: unknown): boolean {
 
 export type Documents = ReturnType<typeof createDocuments>
 
-export function createDocuments({ outbound, kept, clock, takeOne }: Parts) {
+export function createDocuments({ outbound, kept, clock, known, takeOne }: Parts) {
   const failed = new Map<string, number>()
 
   function hasJustFailed(url: string): boolean {
@@ -55,7 +56,7 @@ export function createDocuments({ outbound, kept, clock, takeOne }: Parts) {
 
   /** What there is to go on with where the host does not answer. */
   async function findLast(url: string): Promise<Payload | null> {
-    return (await kept.find(url)) ?? knownDocument(url)
+    return (await kept.find(url)) ?? known(url)
   }
 
   async function ask(url: string): Promise<Response> {

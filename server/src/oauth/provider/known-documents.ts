@@ -47,19 +47,30 @@ export const KNOWN_DOCUMENTS: readonly Known[] = [
   },
 ]
 
-const byUrl: ReadonlyMap<string, Payload> = new Map(
-  KNOWN_DOCUMENTS.map(({ url, name, redirects }) => {
-    const document = {
-      client_name: name,
-      redirect_uris: redirects,
-      grant_types: ['authorization_code', 'refresh_token'],
-      response_types: ['code'],
-      token_endpoint_auth_method: 'none',
-    }
-    return [url, { ...readClientMetadata(document, 'document'), client_id: url }]
-  }),
-)
+export type ClientDocument = {
+  readonly client_id: string
+  readonly client_name: string
+  readonly redirect_uris: readonly string[]
+}
 
-export function knownDocument(url: string): Payload | null {
-  return byUrl.get(url) ?? null
+const OURS: readonly ClientDocument[] = KNOWN_DOCUMENTS.map(({ url, name, redirects }) => ({
+  client_id: url,
+  client_name: name,
+  redirect_uris: redirects,
+}))
+
+/** Those of an operator stand in place of ours with the same URL. */
+export function createKnownDocuments(more: readonly ClientDocument[]): (url: string) => Payload | null {
+  const byUrl = new Map([...OURS, ...more].map((one) => [one.client_id, payloadOf(one)]))
+  return (url) => byUrl.get(url) ?? null
+}
+
+function payloadOf({ client_id, client_name, redirect_uris }: ClientDocument): Payload {
+  const document = {
+    ...{ client_name, redirect_uris },
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    token_endpoint_auth_method: 'none',
+  }
+  return { ...readClientMetadata(document, 'document'), client_id }
 }

@@ -20,6 +20,7 @@ import { createDocuments, documentHostOf, isUnanswered } from './documents.ts'
 import { createGrantBook } from './grant-book.ts'
 import { createKeepHere } from './keep-here.ts'
 import { createKeptDocuments } from './kept-documents.ts'
+import { type ClientDocument, createKnownDocuments } from './known-documents.ts'
 import { takeOne } from './limits.ts'
 import { visitorOfRequest } from './request-notes.ts'
 import { createResources } from './resources.ts'
@@ -42,6 +43,8 @@ export type AuthorizationServerParts = {
   readonly attempts: Pick<Attempts, 'take' | 'giveBack'>
   /** By which operators ask what a token is; null where they may not. */
   readonly introspectionSecret: Secret | null
+  /** Documents of clients that the operator brings along. */
+  readonly clientDocuments: readonly ClientDocument[]
   readonly tellReuse: (query: Query, grantId: Id, address: string) => Promise<void>
 }
 
@@ -57,11 +60,15 @@ export function createAuthorizationServer(parts: AuthorizationServerParts, pages
   const states = createStates({ pool })
   const clients = createClients({ pool })
   const documents = createKeptDocuments({ pool })
+  const broughtAlong = createKnownDocuments(parts.clientDocuments)
   const takeDocument = () => takeOne(attempts, 'document', visitorOfRequest(Provider.ctx?.req))
   const grants = createGrantBook({ pool, states, resources, attempts, tellReuse: parts.tellReuse })
   const shared = {
     ...{ issuer: siteUrl, states, clients, grants, resources },
-    documents: outbound === null ? null : createDocuments({ outbound, kept: documents, clock, takeOne: takeDocument }),
+    documents:
+      outbound === null
+        ? null
+        : createDocuments({ outbound, kept: documents, clock, known: broughtAlong, takeOne: takeDocument }),
     operatorSecret: parts.introspectionSecret?.reveal() ?? null,
     renderError: createRenderError(pages, log),
   }

@@ -13,7 +13,12 @@ import type { RouteParts } from '../parts.ts'
 import { orLater } from '../refusals.ts'
 import type { SignedIn } from '../visits.ts'
 
-export function accountRoutes({ people, pages, visits, cookies }: RouteParts): readonly PageRoute[] {
+type Parts = RouteParts & {
+  /** Whether apps can be let in here. */
+  readonly hasGrants: boolean
+}
+
+export function accountRoutes({ people, pages, visits, cookies, hasGrants }: Parts): readonly PageRoute[] {
   async function show(visit: SignedIn, shown: { status?: number; trouble?: Trouble } = {}): Promise<Page> {
     const { session, formToken, query } = visit
     const [sessions, workspaces] = await Promise.all([
@@ -22,7 +27,7 @@ export function accountRoutes({ people, pages, visits, cookies }: RouteParts): r
     ])
     const note = query.get('note') ?? ''
     return accountPage(pages, {
-      ...{ formToken, sessions, workspaces, person: session, thisSession: session.id },
+      ...{ formToken, sessions, workspaces, person: session, thisSession: session.id, hasGrants },
       ...(isNote(note) && { note }),
       ...shown,
     })
@@ -63,9 +68,14 @@ export function accountRoutes({ people, pages, visits, cookies }: RouteParts): r
     }),
     visits.postSignedIn('/sessions/end-all', async ({ visitor, session }) => {
       await people.endAllSessions(session.personId, visitor)
-      return seeOther('/sign-in?note=signed-out-everywhere', [cookies.remove('session'), cookies.remove('remembered')])
+      return seeOther('/sign-in?note=signed-out-everywhere', [...cookies.removeSession(), cookies.remove('remembered')])
     }),
     visits.postSignedIn('/sessions/leave', leave),
+    visits.postSignedIn('/sessions/workspace', async ({ visitor, session: { personId, name } }) => {
+      const workspaces = await people.workspacesOf(personId)
+      if (workspaces.length === 0) await people.createWorkspace(personId, `${name}'s workspace`, visitor)
+      return seeOther('/sessions?note=made')
+    }),
     ...passwordRoutes({ people, pages, visits }),
   ]
 }

@@ -3,8 +3,11 @@ import type { Form } from '../../http/body.ts'
 import type { PageRoute } from '../../http/page-routes.ts'
 import { type Page, seeOther } from '../../http/pages/page.ts'
 import { markOf } from '../../identity/people/tokens.ts'
+import { moneyOfWorkspaces, type WorkspaceMoney } from '../../identity/workspaces.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id, Ids } from '../../kernel/ids.ts'
+import type { Mode } from '../../kernel/mode.ts'
+import { ZERO } from '../../kernel/money.ts'
 import type { Seal } from '../../kernel/seal.ts'
 import type { Query } from '../../storage/transaction.ts'
 import { type Asking, allow, mayBeFor, readDecision, sealOfDecision, wantedOf } from '../consent.ts'
@@ -107,16 +110,25 @@ export async function whatIsKnown(
 ) {
   const { personId, email } = session
   const all = await people.workspacesOf(personId)
-  const held = await readHeldGrants(pool, { personId, clientId: asking.client.id, workspaces: all })
+  const asked = { personId, clientId: asking.client.id, workspaces: all, asked: asking.audiences }
+  const held = await readHeldGrants(pool, asked)
   const workspaces = mayBeFor(asking, all)
+  const ids = workspaces.map(({ id }) => id)
+  const money = await moneyOfWorkspaces(pool, ids)
   const values: Values = given ?? {
     ...defaultValues(offer),
-    ...{ workspace: workspaces[0]?.id ?? '', mode: 'live', replace: held.length > 0 ? 'yes' : '' },
+    ...{ workspace: ids[0] ?? '', mode: modeWithMoney(money.get(ids[0] ?? '')) },
+    replace: held.some(({ isReplaceable }) => isReplaceable) ? 'yes' : '',
   }
   const wanted = await wantedOf(values, asking, offer)
   const decided = 'problems' in wanted ? null : wanted
   const seal = decided && sealOfDecision(browser, asking, decided)
-  return { email, workspaces, held, offer, values, decided, seal }
+  return { email, workspaces, held, offer, values, decided, seal, money }
+}
+
+/** Live where there is any, and where there is nothing at all. */
+function modeWithMoney(money: WorkspaceMoney | undefined): Mode {
+  return money !== undefined && money.live <= ZERO && money.test > ZERO ? 'test' : 'live'
 }
 
 type Settling = {

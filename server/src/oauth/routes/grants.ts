@@ -4,13 +4,14 @@ import { listApprovals } from '../../identity/approvals.ts'
 import { endGrantOnce, findGrant, type ListedGrant, listGrants } from '../../identity/grants.ts'
 import { countKeysOfGrants, revokeKeysOfGrant } from '../../identity/keys-of-grants.ts'
 import { byPerson } from '../../identity/people/visitor.ts'
-import { isId } from '../../kernel/ids.ts'
+import { type Id, isId } from '../../kernel/ids.ts'
 import { type BudgetState, readBudgets } from '../../ledger/balance.ts'
 import { budgetOf } from '../budget-of.ts'
 import { canMakeKeys, canPay } from '../consent.ts'
 import { anything, readForm } from '../forms.ts'
+import { endOf } from '../held-grants.ts'
 import type { Trouble } from '../pages/form.ts'
-import { GRANT_NOTES, type GrantNote, grantsPage, type ShownGrant } from '../pages/grants.ts'
+import { type EndedMandate, GRANT_NOTES, type GrantNote, grantsPage, type ShownGrant } from '../pages/grants.ts'
 import { waitingOf } from '../pages/waiting-calls.ts'
 import { documentHostOf } from '../provider/documents.ts'
 import type { SignedIn } from '../visits.ts'
@@ -42,10 +43,11 @@ export function grantRoutes(parts: ConsentParts): readonly PageRoute[] {
 
   async function show(visit: SignedIn, status = 200, trouble?: Trouble): Promise<Page> {
     const { session, formToken, query } = visit
-    const [active, workspaces] = await Promise.all([
-      listGrants(pool, { personId: session.personId, isActive: true }),
+    const [all, workspaces] = await Promise.all([
+      listGrants(pool, { personId: session.personId }),
       people.workspacesOf(session.personId),
     ])
+    const active = all.filter(({ isActive }) => isActive)
     const names = new Map(workspaces.map(({ id, name }) => [id, name]))
     const budgets = await readBudgets(
       pool,
@@ -68,7 +70,14 @@ export function grantRoutes(parts: ConsentParts): readonly PageRoute[] {
     )
     const note = query.get('note') ?? ''
     return grantsPage(pages, {
-      ...{ status, grants, formToken, email: session.email, waiting: waitingOf(waiting, active) },
+      ...{
+        status,
+        grants,
+        ended: endedAmong(all, names),
+        formToken,
+        email: session.email,
+        waiting: waitingOf(waiting, active),
+      },
       ...(isNote(note) && { note }),
       ...(trouble !== undefined && { trouble }),
     })
@@ -100,4 +109,19 @@ export function grantRoutes(parts: ConsentParts): readonly PageRoute[] {
 
 function isNote(text: string): text is GrantNote {
   return Object.hasOwn(GRANT_NOTES, text)
+}
+
+const ENDED_SHOWN = 20
+
+/** Mandates that have ended, the newest first: what they spent stays to be seen in the workspace that paid. */
+function endedAmong(all: readonly ListedGrant[], names: ReadonlyMap<Id, string>): readonly EndedMandate[] {
+  return all
+    .filter(
+      ({ isActive, oauthScopes: scopes, workspaceId }) => !isActive && canPay({ scopes }) && names.has(workspaceId),
+    )
+    .slice(0, ENDED_SHOWN)
+    .map((grant) => {
+      const { id, clientName, mode, workspaceId, createdAt } = grant
+      return { id, clientName, mode, workspace: names.get(workspaceId) ?? '', endedAt: endOf(grant) ?? createdAt }
+    })
 }

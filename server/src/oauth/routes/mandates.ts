@@ -14,6 +14,7 @@ import { spendByOperation } from '../../ledger/spend-by-operation.ts'
 import { budgetOf } from '../budget-of.ts'
 import { canMakeKeys, canPay } from '../consent.ts'
 import { anything, readForm } from '../forms.ts'
+import { endOf } from '../held-grants.ts'
 import {
   DAY_MS,
   DEFAULTS,
@@ -46,15 +47,22 @@ export function mandateRoutes(parts: ConsentParts): readonly PageRoute[] {
   const { people, pages, visits, server, pool, seal, offer } = parts
 
   /** One of the person's own that is active and can pay; null for any other, whoever's it is. */
-  async function ownMandate({ session }: SignedIn, id: string): Promise<Own | null> {
+  async function ownMandate(visit: SignedIn, id: string): Promise<Own | null> {
+    const own = await anyMandate(visit, id)
+    return own?.mandate.endedAt === null ? own : null
+  }
+
+  /** Also one that has ended, as long as the person is in the workspace that paid. */
+  async function anyMandate({ session }: SignedIn, id: string): Promise<Own | null> {
     const grant = isId(id) ? await findGrant(pool, id) : null
-    if (grant === null || !grant.isActive || grant.personId !== session.personId) return null
-    if (!canPay({ scopes: grant.oauthScopes })) return null
+    if (grant === null || grant.personId !== session.personId || !canPay({ scopes: grant.oauthScopes })) return null
     const workspaces = await people.workspacesOf(session.personId)
+    if (!grant.isActive && workspaces.every((one) => one.id !== grant.workspaceId)) return null
     const state = grant.allowanceId === null ? undefined : await readBudget(pool, grant.allowanceId)
     const { clientName, clientId, mode, createdAt, isPaused } = grant
     const mandate = {
       ...{ id: grant.id, clientName, documentHost: documentHostOf(clientId), mode, createdAt, isPaused },
+      endedAt: endOf(grant),
       canMakeKeys: canMakeKeys({ scopes: grant.oauthScopes }),
       workspace: workspaces.find((one) => one.id === grant.workspaceId)?.name ?? 'A workspace that you have left',
       lacksTerms: grant.terms.scopes === null || (grant.terms.rates.requestsPerMinute ?? null) === null,
@@ -151,15 +159,17 @@ export function mandateRoutes(parts: ConsentParts): readonly PageRoute[] {
     return seeOther(`${APPROVALS_PATH}/${id}`)
   }
 
-  const withOwn = (answer: (visit: SignedIn, own: Own) => Promise<Page>) => async (visit: SignedIn) => {
-    const own = await ownMandate(visit, visit.params.id ?? '')
+  type Answer = (visit: SignedIn, own: Own) => Promise<Page>
+  const withMandate = (find: typeof ownMandate, answer: Answer) => async (visit: SignedIn) => {
+    const own = await find(visit, visit.params.id ?? '')
     return own === null ? noMandatePage(pages) : answer(visit, own)
   }
+  const withOwn = (answer: Answer) => withMandate(ownMandate, answer)
 
   return [
     visits.getSignedIn(
       `${MANDATES_PATH}/:id`,
-      withOwn((visit, own) => show(visit, own)),
+      withMandate(anyMandate, (visit, own) => show(visit, own)),
     ),
     visits.postSignedIn(`${MANDATES_PATH}/:id/terms`, withOwn(change)),
     visits.postSignedIn(`${MANDATES_PATH}/:id/pause`, withOwn(pause)),

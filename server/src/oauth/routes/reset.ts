@@ -34,12 +34,12 @@ export function resetRoutes(parts: RouteParts): readonly PageRoute[] {
 
   /** The page behind the link; where that is over, what to do. */
   async function choosing(visit: Visit, shown: { status?: number; filled?: Filled<'password'> } = {}): Promise<Page> {
-    const { params, visitor, path, formToken } = visit
+    const { params, visitor, path, formToken, returnTo } = visit
     const { token = '' } = params
     const found = TOKEN.test(token) ? await people.readReset(token, visitor) : null
     return found === null
       ? linkOverPage(pages, 'reset')
-      : newPasswordPage(pages, { ...found, formToken, path, ...shown })
+      : newPasswordPage(pages, { ...found, formToken, returnTo, path, ...shown })
   }
 
   async function choose(visit: Visit): Promise<Page> {

@@ -7,7 +7,7 @@ import { clockOf } from '../pages/words.ts'
 import type { RouteParts } from '../parts.ts'
 import { orLater } from '../refusals.ts'
 import { withReturnTo } from '../return-to.ts'
-import { HOME, REMEMBERED_SECONDS, SESSION_SECONDS } from '../signed-in.ts'
+import { HOME, REMEMBERED_SECONDS, sessionCookies } from '../signed-in.ts'
 import type { Visit } from '../visits.ts'
 
 const WRONG_CODE = 'This code is not the current one, or was already used. Wait for the next one.'
@@ -43,7 +43,7 @@ export function secondFactorRoutes({ people, pages, visits, cookies }: RoutePart
         if (passed === null) return wrong(moreTries(await people.codesLeftToTry(visit.sessionToken, proof)))
         const remembered = mustRemember ? await passed.remember() : null
         return seeOther(visit.returnTo ?? HOME, [
-          cookies.put('session', passed.session, { seconds: SESSION_SECONDS }),
+          ...(await sessionCookies({ people, cookies }, passed.session)),
           ...(remembered === null ? [] : [cookies.put('remembered', remembered, { seconds: REMEMBERED_SECONDS })]),
         ])
       },

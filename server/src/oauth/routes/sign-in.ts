@@ -60,7 +60,7 @@ export function signInRoutes(parts: RouteParts): readonly PageRoute[] {
     ),
     visits.post('/sign-out', async ({ session, visitor }) => {
       if (session !== null) await people.endSession(session.personId, session.id, visitor)
-      return seeOther('/sign-in?note=signed-out', [cookies.remove('session')])
+      return seeOther('/sign-in?note=signed-out', cookies.removeSession())
     }),
   ]
 }

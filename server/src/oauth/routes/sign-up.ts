@@ -11,9 +11,12 @@ import { lookIntoMailPage, verifyPage } from '../pages/verify.ts'
 import { dollars } from '../pages/words.ts'
 import type { RouteParts } from '../parts.ts'
 import { orLater } from '../refusals.ts'
-import { withReturnTo } from '../return-to.ts'
+import { parseReturnTo, withReturnTo } from '../return-to.ts'
+import { letIn } from '../signed-in.ts'
 import type { Visit } from '../visits.ts'
 
+/** Where somebody is led who has verified on another device than that on which they began, and has to be told how to go on there. */
+const ELSEWHERE = '/sessions?note=elsewhere'
 /** As long as a link that is sent works. */
 const MAIL_SECONDS = 30 * 60
 const NOT_HERE = 'Sign-up is limited to certain e-mail domains. Use an address at one of them, or ask the operator.'
@@ -50,6 +53,7 @@ export function signUpRoutes(parts: RouteParts): readonly PageRoute[] {
         }
         return seeOther(withReturnTo('/verify', returnTo), [
           cookies.putText('mail', read.fields.email, { seconds: MAIL_SECONDS }),
+          returnTo === undefined ? cookies.remove('way') : cookies.putText('way', returnTo, { seconds: MAIL_SECONDS }),
         ])
       },
       (status, trouble) => show(visit, { values, trouble }, status),
@@ -65,7 +69,8 @@ export function signUpRoutes(parts: RouteParts): readonly PageRoute[] {
   ]
 }
 
-function verifyRoutes({ people, pages, visits, cookies, settings }: RouteParts): readonly PageRoute[] {
+function verifyRoutes(parts: RouteParts): readonly PageRoute[] {
+  const { people, pages, visits, cookies, settings } = parts
   // Who is invited where sign-up is closed is given none.
   const credit = settings.isSignUpOpen && settings.credit > ZERO ? dollars(settings.credit) : null
   type Shown = { status?: number; filled?: Filled<'email'>; wasSentAgain?: boolean }
@@ -84,11 +89,16 @@ function verifyRoutes({ people, pages, visits, cookies, settings }: RouteParts):
     return orLater(
       async () => {
         await people.resendVerification(visit.visitor, read.fields.email)
-        return seeOther('/verify?note=again', [cookies.putText('mail', read.fields.email, { seconds: MAIL_SECONDS })])
+        return seeOther(withReturnTo('/verify?note=again', visit.returnTo), [
+          cookies.putText('mail', read.fields.email, { seconds: MAIL_SECONDS }),
+        ])
       },
       (status, trouble) => waiting(visit, { status, filled: { values, trouble } }),
     )
   }
+
+  /** They are where they were going: the browser need not know any more. */
+  const ending = (page: Page): Page => ({ ...page, cookies: [...(page.cookies ?? []), cookies.remove('way')] })
 
   const { missing, issuer } = settings
   const isClosed = missing.length > 0
@@ -103,10 +113,17 @@ function verifyRoutes({ people, pages, visits, cookies, settings }: RouteParts):
       const found = TOKEN.test(token) ? await people.readVerification(token, visitor) : null
       return found === null ? linkOverPage(pages, 'verify') : verifyPage(pages, { formToken, path, email: found.email })
     }),
-    visits.post('/verify/:token', async ({ params: { token = '' }, visitor, browser }) => {
+    visits.post('/verify/:token', async (visit) => {
+      const { params, visitor, browser, cookie } = visit
+      const { token = '' } = params
       const verified = TOKEN.test(token) ? await people.verify(visitor, token, browser) : null
       if (verified === null) return linkOverPage(pages, 'verify')
-      return seeOther(verified.choose === null ? '/sign-in?note=verified' : `/reset/${verified.choose.reveal()}`)
+      const { choose, signedIn } = verified
+      // The link in the mail does not say where they were on their way to; the browser does.
+      const returnTo = parseReturnTo(cookies.textIn(cookie, 'way'))
+      if (signedIn !== null) return ending(await letIn(parts, { ...visit, returnTo }, signedIn))
+      if (choose === null) return seeOther('/sign-in?note=verified')
+      return seeOther(withReturnTo(`/reset/${choose.reveal()}`, ELSEWHERE))
     }),
   ]
 }

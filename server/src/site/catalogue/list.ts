@@ -31,7 +31,7 @@ export function catalogueList({ shell, catalogue, prices }: Parts): PageRoute {
       path: '/catalogue',
       section: 'catalogue',
       main: html`<div class="fb-wrap">
-<div class="lead"><h1>Catalogue</h1><p>${operations.length} operations behind one key. Prices are published ones in USD; an account with a price of its own, or with a plan, pays that. A quote tells what you pay before you call. Every operation counts against the requests a minute of its key.</p></div>
+<div class="lead"><h1>Catalogue</h1><p>${operations.length} operations behind one key. Prices are published estimates in USD; an account with a price of its own, or with a plan, pays that. A quote tells what you pay before you call. Every operation counts against the requests a minute of its key.</p></div>
 ${staleNote(prices)}
 <form class="finder" action="/catalogue" role="search" aria-label="Operations"><div class="fb-affix"><span>${icon('search')}</span><input class="fb-input fb-input--small" type="search" name="q" maxlength="100" value="${words}" aria-label="Search operations" placeholder="comments under a reel"></div><button class="fb-button fb-button--quiet" type="submit">Search</button>
 <nav class="chips" aria-label="Categories">${chip('/catalogue', `All ${operations.length}`, wanted === undefined)}${categories.map((name) => chip(`/catalogue?category=${name}`, `${CATEGORIES[name].title} ${operations.filter(({ category }) => category === name).length}`, wanted === name))}</nav></form>

@@ -4,6 +4,7 @@ import { Fault } from '../../kernel/fault.ts'
 import type { Model } from '../../pricing/models.ts'
 import { SPOKEN } from '../../protocols/protocols.ts'
 import type { KeptPrices } from '../kept-prices.ts'
+import { isForTests, testsLast } from '../models/for-tests.ts'
 import type { Shell } from '../shell.ts'
 import { staleNote } from '../stale-note.ts'
 import { catalogueList } from './list.ts'
@@ -46,11 +47,16 @@ export function catalogueRoutes(parts: Parts): readonly PageRoute[] {
 function modelsFor({ protocol }: Operation, models: readonly Model[]): readonly Model[] {
   if (protocol === undefined) return []
   const spoken = protocol === 'video' ? 'video' : SPOKEN[protocol].by
-  return models.filter(({ routes }) => routes.some((route) => route.protocol === spoken))
+  return testsLast(models.filter(({ routes }) => routes.some((route) => route.protocol === spoken)))
 }
 
 /** The one that was added last, of those with the most protocols: what most callers would try. */
 function newest(models: readonly Model[]): Model | undefined {
   const protocols = ({ routes }: Model) => new Set(routes.map(({ protocol }) => protocol)).size
-  return models.toSorted((a, b) => protocols(b) - protocols(a) || b.createdAt.getTime() - a.createdAt.getTime())[0]
+  return models.toSorted(
+    (a, b) =>
+      Number(isForTests(a)) - Number(isForTests(b)) ||
+      protocols(b) - protocols(a) ||
+      b.createdAt.getTime() - a.createdAt.getTime(),
+  )[0]
 }

@@ -1,5 +1,6 @@
 import type { PageRoute } from '../../http/page-routes.ts'
 import { icon } from '../../http/pages/icons.ts'
+import { seeOther } from '../../http/pages/page.ts'
 import { type Html, html } from '../../kernel/html.ts'
 import { once } from '../../kernel/once.ts'
 import { finder } from '../search/finder.ts'
@@ -21,6 +22,8 @@ export function guideRoutes({ shell, library }: Parts): readonly PageRoute[] {
   })
   return [
     { method: 'GET', path: DOCS_PATH, answer: () => list },
+    // Where people look for them by the word of the menu.
+    { method: 'GET', path: '/guides', answer: () => seeOther(DOCS_PATH) },
     ...guides.flatMap((guide, at): PageRoute[] => {
       const page = once(() =>
         shell.page({

@@ -6,7 +6,8 @@ import { createLinkOf, type Rendered, renderMarkdown } from './markdown.ts'
 
 export type Guide = Listed & {
   readonly path: string
-  /** As it is in the repository, with the names of headers that this installation has. */
+  readonly isForOperators: boolean
+  /** As it is in the repository, with the names of headers and the addresses that this installation has. */
   readonly source: string
   readonly rendered: () => Rendered
 }
@@ -35,10 +36,31 @@ function inWord(source: string, provider: string): string {
     .replaceAll(`x-${WRITTEN_FOR.toLowerCase()}-`, () => `x-${provider.toLowerCase()}-`)
 }
 
+/** Undefined where nobody said. */
+type Addresses = { readonly baseUrl?: string | undefined; readonly siteUrl?: string | undefined }
+
+/** The addresses of the installation in place of the words for them, in the forms in which samples have them. */
+function atAddresses(source: string, { baseUrl, siteUrl }: Addresses): string {
+  const filled = [
+    ['BASE_URL', baseUrl],
+    ['SITE_URL', siteUrl],
+  ] as const
+  return filled.reduce(
+    (text, [word, address]) =>
+      address === undefined
+        ? text
+        : text
+            .replaceAll(new RegExp(`process\\.env\\.${word} \\?\\? ''`, 'g'), () => `'${address}'`)
+            .replaceAll(`os.environ["${word}"]`, () => `"${address}"`)
+            .replaceAll(new RegExp(`\\$?\\b${word}\\b`, 'g'), () => address),
+    source,
+  )
+}
+
 const DRAWING = /\.svg$/
 
 /** Reads them once, as they are part of the program. Each is rendered when somebody first asks for it. */
-export function openLibrary(provider = WRITTEN_FOR, folder = docsFolder()): Library {
+export function openLibrary(provider = WRITTEN_FOR, folder = docsFolder(), addresses: Addresses = {}): Library {
   const drawings = new Map(
     ['', 'performance'].flatMap((below) =>
       readdirSync(path.join(folder, below))
@@ -56,8 +78,11 @@ export function openLibrary(provider = WRITTEN_FOR, folder = docsFolder()): Libr
     if (title !== undefined) return { href: pathOfGuide(name), title }
     return drawings.has(pathOfGuide(file)) ? { href: pathOfGuide(file) } : undefined
   })
-  const guides = GUIDES.flatMap(({ guides }) => guides).map((listed) => {
-    const source = inWord(readFileSync(path.join(folder, `${listed.name}.md`), 'utf8'), provider)
+  const all = GUIDES.flatMap(({ guides, isForOperators = false }) => guides.map((one) => ({ ...one, isForOperators })))
+  const guides = all.map((listed) => {
+    const written = readFileSync(path.join(folder, `${listed.name}.md`), 'utf8')
+    // What operators type has addresses of its own.
+    const source = inWord(listed.isForOperators ? written : atAddresses(written, addresses), provider)
     return { ...listed, path: pathOfGuide(listed.name), source, rendered: once(() => renderMarkdown(source, linkOf)) }
   })
   return { guides, drawings, folder }

@@ -12,6 +12,8 @@ export type Readers = {
   readonly who: string
   readonly icon: 'right' | 'agent' | 'key' | 'turn' | 'search'
   readonly guides: readonly Listed[]
+  /** Found behind what callers read. */
+  readonly isForOperators?: true
 }
 
 const guide = (name: string, title: string, note: string): Listed => ({ name, title, note })
@@ -63,6 +65,7 @@ export const GUIDES: readonly Readers[] = [
     ],
   },
   {
+    isForOperators: true,
     title: 'You run it',
     who: 'On your machines, under your name.',
     icon: 'turn',
@@ -80,6 +83,7 @@ export const GUIDES: readonly Readers[] = [
     ],
   },
   {
+    isForOperators: true,
     title: 'You check it, or change it',
     who: 'Before you trust it with money.',
     icon: 'search',

@@ -111,7 +111,7 @@ function offers(catalogue: Catalogue, book: PriceBook): Html {
   return html`<section class="band" aria-label="For agents, and at published prices"><div class="fb-wrap"><div class="pair">
 <div><h2>Give an agent a budget</h2><p class="say">A mandate says what an agent may call, how much in total and per call, how often and until when. It can’t spend more, however it is prompted. You can pause or end it at any time. Agents connect over MCP; they need only the address.</p>
 <p class="more"><a href="/docs/mandates">How mandates work</a> · <a href="/docs/agents">Connect an agent</a></p></div>
-<div><h2>One key, published prices</h2><p class="say">Models in three protocols, pictures, videos, and data. What an operation costs is on its page and in its quote, before you call it. ${soldText(book)}</p>
+<div><h2>One key, published prices</h2><p class="say">Models in three protocols, pictures, videos, and data. What an operation costs is on its page as a published estimate, and in its quote, before you call it. ${soldText(book)}</p>
 <table class="fb-table"><thead><tr><th scope="col">Operation</th><th scope="col" class="fb-end">USD</th><th scope="col">per</th></tr></thead><tbody>${priced.slice(0, LISTED).map(row)}</tbody></table>
 <p class="more"><a href="/catalogue">All ${catalogue.operations.length} operations</a> · <a href="/models">All models</a></p></div>
 </div></div></section>`

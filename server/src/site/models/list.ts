@@ -11,6 +11,7 @@ import type { Shell } from '../shell.ts'
 import { staleNote } from '../stale-note.ts'
 import { testModeNote } from '../test-mode-note.ts'
 import { type Kind, soldAs } from './calculator.ts'
+import { isForTests, testsLast } from './for-tests.ts'
 
 type Parts = { readonly shell: Shell; readonly prices: KeptPrices }
 
@@ -43,7 +44,7 @@ export function modelList({ shell, prices }: Parts): PageRoute {
   /** Once for a price book, not for each who asks. */
   function listedNow(): readonly Listed[] {
     const { models } = prices.now()
-    if (known?.of !== models) known = { of: models, listed: models.flatMap(listedOf) }
+    if (known?.of !== models) known = { of: models, listed: testsLast(models).flatMap(listedOf) }
     return known.listed
   }
 
@@ -60,17 +61,12 @@ export function modelList({ shell, prices }: Parts): PageRoute {
       path: '/models',
       section: 'models',
       main: html`<div class="fb-wrap models">
-<div class="lead"><h1>Models and prices</h1><p>Prices are published ones in USD, exact to their last place. Tokens that are read from a cache or written to one have prices of their own. A call is settled at the version at which it began. Each model has a page with its history and a calculator.</p></div>
+<div class="lead"><h1>Models and prices</h1><p>Prices are published estimates in USD, exact to their last place. Tokens that are read from a cache or written to one have prices of their own. A call is settled at the version at which it began. Each model has a page with its history and a calculator.</p></div>
 ${staleNote(prices)}${testModeNote(prices.now())}
 <form class="finder" action="/models" role="search" aria-label="Models">${kind === undefined ? undefined : html`<input type="hidden" name="kind" value="${kind}">`}<div class="fb-affix"><span>${icon('search')}</span><input class="fb-input fb-input--small" type="search" name="q" maxlength="100" value="${words}" aria-label="Search models" placeholder="name or owner"></div><button class="fb-button fb-button--quiet" type="submit">Filter</button>
 <nav class="chips" aria-label="Kinds of models">${chip('/models', `All ${listed.length}`, kind === undefined)}${present.map((one) => chip(`/models?kind=${one}`, `${KIND_TITLES[one]} ${count(one)}`, kind === one))}</nav></form>
 ${found.length === 0 ? html`<p class="source"><span>${listed.length === 0 ? 'No model is sold here yet.' : html`No model matches. <a href="/models">See all</a>.`}</span></p>` : undefined}
-${KINDS.filter((one) => found.some((model) => model.kind === one)).map((one) =>
-  section(
-    one,
-    found.filter((model) => model.kind === one),
-  ),
-)}
+${sections(found)}
 ${left > 0 ? html`<p class="source"><span>${withCommas(left)} more are not shown: look for them by their name.</span></p>` : undefined}
 <p class="source"><span>A model without a price is not sold: calls of it are refused. Where a price of cached tokens is not set, they cost what input costs.</span></p>
 </div>`,
@@ -95,10 +91,21 @@ function listedOf(model: Model): readonly Listed[] {
   return [{ model, kind: sold.kind, words, shown: once(() => shownModel(model)) }]
 }
 
-function section(kind: Kind, found: readonly Listed[]): Html {
-  const title = KIND_TITLES[kind]
+function sections(found: readonly Listed[]): Html {
+  const [tests, others] = [
+    found.filter(({ model }) => isForTests(model)),
+    found.filter(({ model }) => !isForTests(model)),
+  ]
+  const ofKind = (some: readonly Listed[], kind: Kind) => some.filter((one) => one.kind === kind)
+  const kindsOf = (some: readonly Listed[]) => KINDS.filter((kind) => ofKind(some, kind).length > 0)
+  return html`${kindsOf(others).map((kind) => section(kind, ofKind(others, kind)))}${kindsOf(tests).map((kind) => section(kind, ofKind(tests, kind), true))}`
+}
+
+function section(kind: Kind, found: readonly Listed[], areForTests = false): Html {
+  const title = areForTests ? `For tests: ${KIND_TITLES[kind].toLowerCase()}` : KIND_TITLES[kind]
+  const id = areForTests ? `t-${kind}` : `k-${kind}`
   const table = kind === 'pictures' || kind === 'videos' ? byPiece(kind, found) : byToken(kind, found)
-  return html`<section aria-labelledby="k-${kind}"><h2 id="k-${kind}">${title} ${kind === 'conversation' || kind === 'vectors' ? html`<small>USD per million tokens</small>` : undefined}</h2><div class="fb-scroll" tabindex="0" role="region" aria-label="Models: ${title}">${table}</div></section>`
+  return html`<section aria-labelledby="${id}"><h2 id="${id}">${title} ${kind === 'conversation' || kind === 'vectors' ? html`<small>USD per million tokens</small>` : undefined}</h2>${areForTests ? html`<p class="fb-soft">Each fails in a way of its own, so that you can try what your program does then.</p>` : undefined}<div class="fb-scroll" tabindex="0" role="region" aria-label="Models: ${title}">${table}</div></section>`
 }
 
 const usd = (text: string | undefined) => (text === undefined ? undefined : shownUsd(asPrice(text), { places: PLACES }))

@@ -68,7 +68,7 @@ export function modelPage(parts: Parts): PageRoute {
         section: 'models',
         main: html`<div class="fb-wrap models">
 <div class="lead"><nav class="fb-crumbs" aria-label="Where you are"><a href="/models">Models</a>${icon('right')}<span aria-current="page">${model.id}</span></nav>
-<h1><code>${model.id}</code></h1><p>${model.displayName === model.id ? '' : `${model.displayName}. `}${factsOf(model)}</p></div>
+<h1><code>${model.id}</code></h1><p>${model.displayName === model.id ? '' : `${model.displayName}. `}${factsOf(model)} Its prices are published estimates in USD; a quote tells what you pay.</p></div>
 ${staleNote(prices)}${testModeNote(prices.now())}
 <div class="one-model"><div>${priceTable(model)}${priceHistory(book.histories.get(model.id) ?? [], clock.nowMs())}
 <p class="more"><a href="/catalogue/${sold.operationId}?model=${encodeURIComponent(model.id)}">Code to call it</a></p></div>

@@ -2,7 +2,7 @@ import { icon } from '../../http/pages/icons.ts'
 import { FAULTS, type FaultCode } from '../../kernel/fault.ts'
 import { type Html, html } from '../../kernel/html.ts'
 import type { Described, Parameter, Reference } from './described.ts'
-import { schemaTree, typeOf } from './schema-tree.ts'
+import { type Extent, schemaTree, typeOf } from './schema-tree.ts'
 import { words } from './words.ts'
 
 /** A path that may break behind its slashes, with what is filled in set apart. */
@@ -29,16 +29,27 @@ export function bodyOf({ body }: Described, { resolve }: Reference): Html | unde
 
 /** What most callers give: the members of the body, and theirs. */
 export function shortBodyOf({ body }: Described, { resolve }: Reference): Html | undefined {
-  return body === null ? undefined : schemaTree(body.schema, resolve, { depth: 2, hasRefused: false })
+  return body === null ? undefined : schemaTree(body.schema, resolve, SHORT)
 }
 
-export function answersOf({ answers }: Described, { resolve }: Reference): readonly Html[] {
+/** The answers that most callers get, with their members and theirs. */
+export function shortAnswersOf(
+  { answers, ...described }: Described,
+  reference: Reference,
+): readonly Html[] | undefined {
+  const usual = answers.filter(({ status }) => status.startsWith('2'))
+  return usual.length === 0 ? undefined : answersOf({ ...described, answers: usual }, reference, SHORT)
+}
+
+const SHORT = { depth: 2, hasRefused: false }
+
+export function answersOf({ answers }: Described, { resolve }: Reference, extent?: Extent): readonly Html[] {
   return answers.map(({ status, description, type, schema }) => {
     const badge =
       status === 'default'
         ? html`<span class="fb-badge">Otherwise</span>`
         : html`<span class="fb-badge fb-badge--ok">${icon('check')}${status}</span>`
-    const tree = schema === null ? undefined : schemaTree(schema, resolve)
+    const tree = schema === null ? undefined : schemaTree(schema, resolve, extent)
     return html`<h3>Answer ${badge} <span class="fb-dim">${type ?? ''}</span></h3><p class="fb-soft">${words(description)}</p>${tree}`
   })
 }

@@ -10,7 +10,7 @@ const DEPTH_MOST = 4
 const CHOICES_SHOWN = 8
 
 /** How much of a tree is shown. */
-type Extent = {
+export type Extent = {
   /** How far members are shown within members: what lies deeper is named by its type alone. */
   readonly depth: number
   /** Whether what is refused is shown too, each with its reason: it would be most of some trees. */

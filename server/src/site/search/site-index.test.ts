@@ -37,6 +37,17 @@ describe('the index of the website', () => {
     assert.ok(turns > letters / 30_000, `${turns} turns for ${letters} characters`)
   })
 
+  it('finds what callers read before what operators do', async () => {
+    const { guides } = openLibrary()
+    const search = createSiteIndex({ guides, catalogue, models: () => [] })
+    for (const query of ['key', 'rotate', 'budget', 'price of a model']) {
+      const found = await search(query)
+      const places = found.flatMap(({ isForOperators }, at) => (isForOperators === true ? [at] : []))
+      assert.ok(places.length > 0, query)
+      assert.equal(places[0], found.length - places.length, query)
+    }
+  })
+
   it('reads guides once, whatever becomes of models, and models again when their names have changed', async () => {
     const { counts, guides } = createCounted()
     let models = [named('lab/first')]

@@ -19,6 +19,8 @@ export type Found = {
   /** Where each word stands first in a text that is not shown whole: no request reads such a text. */
   readonly places?: ReadonlyMap<string, number>
   readonly isCode: boolean
+  /** Callers read other pages first. */
+  readonly isForOperators?: boolean
 }
 
 /** By which of its parts it is found best; a text that all of a kind have is not looked at. */
@@ -62,7 +64,11 @@ export function createSiteIndex({
 
   return async (query) => {
     const searches = [await fixed(), await currentModels()]
-    return searches.flatMap((search) => search(query))
+    const found = searches.flatMap((search) => search(query))
+    return [
+      ...found.filter((one) => one.isForOperators !== true),
+      ...found.filter((one) => one.isForOperators === true),
+    ]
   }
 }
 
@@ -103,7 +109,7 @@ function* fixedEntries(guides: readonly Guide[], catalogue: IndexParts['catalogu
   yield* errors()
 }
 
-function* partsOf({ path, title, note, rendered }: Guide): Iterable<Entry> {
+function* partsOf({ path, title, note, rendered, isForOperators }: Guide): Iterable<Entry> {
   for (const { id, depth, title: heading, text } of rendered().parts) {
     const found: Found = {
       kind: 'guides',
@@ -113,6 +119,7 @@ function* partsOf({ path, title, note, rendered }: Guide): Iterable<Entry> {
       text,
       places: firstPlacesOf(text),
       isCode: false,
+      isForOperators,
     }
     // Every part has the title of its guide; what tells it apart is its own heading.
     yield { found, weights: depth === 1 ? { title: 6, where: 3, text: 1 } : { title: 0.2, where: 5, text: 1 } }

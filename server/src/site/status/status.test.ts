@@ -10,7 +10,7 @@ const FINE: Health = {
   roles: ['site', 'gateway', 'agent', 'worker'],
   hasContract: true,
   sales: () => ({ freshness: 'fresh', snapshot }),
-  upstreams: () => ({ asked: 1, open: 0 }),
+  upstreams: () => [{ name: 'openai', isAsked: true }],
   watch,
 }
 
@@ -39,6 +39,19 @@ describe('the status page tells what its process can know', () => {
     )
     assert.doesNotMatch(down, /Paid calls were refused|billing_dependency_timeout/)
     assert.match(await told({ readiness: () => ['database'] }), /billing_dependency_timeout/)
+  })
+
+  it('of each provider by its name', async () => {
+    const shown = await told({
+      upstreams: () => [
+        { name: 'anthropic', isAsked: false },
+        { name: 'openai', isAsked: true },
+      ],
+    })
+    assert.match(shown, /anthropic<span class="fb-sub">Provider\. It kept failing.*Not asked<\/span>/)
+    assert.match(shown, /openai<span class="fb-sub">Provider<\/span>/)
+    assert.match(shown, /In trouble: anthropic\./)
+    assert.match(await told({ upstreams: () => [] }), /This process has called none yet/)
   })
 
   it('that no worker is seen only where the observation is too old', async () => {

@@ -16,13 +16,14 @@ export type Health = {
   readonly hasContract: boolean
   /** By which a worker is known to live: it makes a snapshot of what is sold again and again. */
   readonly sales: () => SalesNow
-  /** Upstreams that this process has asked. Their names are nobody else's affair. */
-  readonly upstreams: () => { readonly asked: number; readonly open: number }
+  /** Providers that this process has asked, by name, and whether it asks them at the moment. */
+  readonly upstreams: () => readonly Provider[]
   readonly watch: Pick<Watch, 'sinceMs' | 'troubles' | 'look'>
 }
 
 type Parts = { readonly shell: Shell; readonly clock: Pick<Clock, 'nowMs'>; readonly health: Health }
 
+type Provider = { readonly name: string; readonly isAsked: boolean }
 type State = 'answers' | 'trouble' | 'unknown'
 type Row = { readonly name: string; readonly note: string; readonly state: State; readonly word: string }
 
@@ -52,7 +53,6 @@ export function statusRoutes({ shell, clock, health }: Parts): readonly PageRout
 
 function rowsOf({ readiness, roles, hasContract, sales, upstreams }: Health): readonly Row[] {
   const isLedgerThere = readiness().length === 0
-  const { asked, open } = upstreams()
   const face = (role: string, name: string, note: string): Row => {
     if (!roles.includes(role)) return { name, note, state: 'unknown', word: 'Another process' }
     return isLedgerThere
@@ -70,7 +70,7 @@ function rowsOf({ readiness, roles, hasContract, sales, upstreams }: Health): re
     hasContract
       ? { name: 'Contract', note: 'OpenAPI by its hash', state: 'answers', word: 'Verified' }
       : { name: 'Contract', note: 'OpenAPI by its hash', state: 'trouble', word: 'Not verified' },
-    upstreamRow(asked, open),
+    ...providerRows(upstreams()),
   ]
 }
 
@@ -85,12 +85,19 @@ function workerRow(sales: SalesNow): Row {
     : { ...row, note, state: 'unknown', word: 'Not known' }
 }
 
-function upstreamRow(asked: number, open: number): Row {
-  const name = 'Upstreams'
-  if (asked === 0) return { name, note: 'This process has called none yet', state: 'unknown', word: 'Not known' }
-  const note = `${asked} asked by this process since it began`
-  if (open === 0) return { name, note, state: 'answers', word: 'All asked' }
-  return { name, note, state: 'trouble', word: `${open} not asked` }
+function providerRows(providers: readonly Provider[]): readonly Row[] {
+  if (providers.length === 0)
+    return [{ name: 'Providers', note: 'This process has called none yet', state: 'unknown', word: 'Not known' }]
+  return providers.map(({ name, isAsked }) =>
+    isAsked
+      ? { name, note: 'Provider', state: 'answers', word: 'Answers' }
+      : {
+          name,
+          note: 'Provider. It kept failing: it is tried again every few seconds',
+          state: 'trouble',
+          word: 'Not asked',
+        },
+  )
 }
 
 const BADGES: Readonly<Record<State, (word: string) => Html>> = {
