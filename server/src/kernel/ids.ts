@@ -1,4 +1,4 @@
-import { hash, randomFillSync } from 'node:crypto'
+import { randomFillSync } from 'node:crypto'
 import type { Clock } from './clock.ts'
 
 /** UUIDv7 (RFC 9562): 48 bits of Unix milliseconds, then a counter within the millisecond, then randomness. */
@@ -46,12 +46,6 @@ export function createIds({ clock, random = fillFromPool() }: Parts): Ids {
   }
 
   return { next }
-}
-
-/** The same id for the same text (RFC 9562, version 8), for what has to be done once whoever asks and however often. */
-export function idFor(text: string): Id {
-  const hex = hash('sha256', text, 'hex')
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
 /** The Unix milliseconds that an id carries. */

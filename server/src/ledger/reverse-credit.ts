@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { type Id, idFor } from '../kernel/ids.ts'
+import { derivedId } from '../kernel/derived-id.ts'
+import type { Id } from '../kernel/ids.ts'
 import { formatUsd, NANOS_LIMIT, type Nanos, nanos, ZERO } from '../kernel/money.ts'
 import { type By, record } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
@@ -44,7 +45,7 @@ const reversals = z.tuple([
 
 async function reverseWhole(query: Query, paymentId: Id, by: By): Promise<ReversedCredit> {
   // The same for the same payment, so that it is taken back once, whoever asks and however often.
-  const reversalId = idFor(`reversal of ${paymentId}`)
+  const reversalId = derivedId('reversal', paymentId)
   await query('select reverse_payment(reversal_id => $1, payment_id => $2, most => $3)', [
     reversalId,
     paymentId,

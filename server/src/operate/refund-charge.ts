@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { tellOwners } from '../identity/people/owner-notices.ts'
 import { workspaceOfAccount } from '../identity/workspaces.ts'
-import { type Id, idFor } from '../kernel/ids.ts'
+import { derivedId } from '../kernel/derived-id.ts'
+import type { Id } from '../kernel/ids.ts'
 import { formatUsd, NANOS_LIMIT, nanos, ZERO } from '../kernel/money.ts'
 import { refundCharge } from '../ledger/refund.ts'
 import { record } from '../storage/audit.ts'
@@ -28,7 +29,10 @@ export const refund = action({
   // The same command again is the same refund.
   run: async (parts, { id, ...wanted }) => {
     const { call, amount = 'all', reason, goodwill } = wanted
-    return refundOnce(parts, { refundId: id ?? idFor(`refund of ${call}: ${amount} ${goodwill} ${reason}`), ...wanted })
+    return refundOnce(parts, {
+      refundId: id ?? derivedId('refund', call, `${amount} ${goodwill} ${reason}`),
+      ...wanted,
+    })
   },
   lines: ({ refund_id, call_id, account_id, amount_usd, left_usd, is_new, told }) => [
     is_new
