@@ -46,7 +46,7 @@ export const bugsOfProcesses: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/ledger/reverse-credit.ts',
-        find: '= reversalOf(paymentId)',
+        find: "= derivedId('reversal', paymentId)",
         replace: '= crypto.randomUUID()',
       },
     ],

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import type { Config } from '../config.ts'
+import type { ActionGroup } from '../operate/actions.ts'
 import { VERSION } from './version.ts'
 
 type Parts = { readonly serve: (config: Config) => Promise<void> }
@@ -30,38 +31,24 @@ const GROUPS: readonly Group[] = [
   { words: ['budgets'], load: async () => (await import('./budgets.ts')).addBudgetCommands },
   { words: ['grants'], load: async () => (await import('./grants.ts')).addGrantCommands },
   { words: ['credit'], load: async () => (await import('./credit.ts')).addCreditCommand },
-  {
-    words: ['charges'],
-    load: async () =>
-      addGroup(
-        await import('./of-actions.ts'),
-        await import('../operate/actions.ts'),
-        'charges',
-        'correct what calls were charged',
-      ),
-  },
+  { words: ['charges'], load: () => groupOf('charges') },
   { words: ['quota'], load: async () => (await import('./quota.ts')).addQuotaCommands },
   { words: ['people', 'members'], load: async () => (await import('./people.ts')).addPeopleCommands },
   { words: ['prices'], load: async () => (await import('./prices.ts')).addPriceCommands },
   { words: ['models'], load: async () => (await import('./models.ts')).addModelCommands },
   { words: ['upstreams'], load: async () => (await import('./upstreams.ts')).addUpstreamCommands },
-  { words: ['tasks'], load: async () => (await import('./tasks.ts')).addTaskCommands },
+  { words: ['tasks'], load: () => groupOf('tasks') },
   { words: ['ledger'], load: async () => (await import('./ledger.ts')).addLedgerCommands },
   { words: ['losses'], load: async () => (await import('./losses.ts')).addLossCommands },
-  { words: ['outbox'], load: async () => (await import('./outbox.ts')).addOutboxCommands },
+  { words: ['outbox'], load: () => groupOf('outbox') },
   { words: ['secrets'], load: async () => (await import('./rotate.ts')).addSecretCommands },
   { words: ['audit'], load: async () => (await import('./audit.ts')).addAuditCommand },
   { words: ['contract'], load: async () => (await import('./contract.ts')).addContractCommands },
 ]
 
-function addGroup(
-  { addActions }: typeof import('./of-actions.ts'),
-  { ACTIONS }: typeof import('../operate/actions.ts'),
-  group: string,
-  summary: string,
-): Add {
-  const actions = ACTIONS.filter(({ name }) => name.startsWith(`${group} `))
-  return (program) => addActions(program, group, summary, actions)
+async function groupOf(group: ActionGroup): Promise<Add> {
+  const { addActions } = await import('./of-actions.ts')
+  return (program) => addActions(program, group)
 }
 
 function addServe({ declared, running }: typeof import('./command.ts'), serve: Parts['serve']): Add {

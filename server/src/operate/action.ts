@@ -14,7 +14,8 @@ export type OperatorParts = {
 }
 
 /** A result that a program reads: amounts are texts of USD, times are ISO 8601. */
-export type Told = { readonly [name: string]: z.core.util.JSONType }
+export type Told = { readonly [name: string]: Json }
+type Json = string | number | boolean | null | readonly Json[] | Told
 
 /**
  * Something that an operator does. It is said once: the command line, its help and its document follow from it.
@@ -38,8 +39,8 @@ export function action<Input extends z.ZodObject, Result extends Told>(one: Acti
   return one as unknown as Action
 }
 
-/** A member of an input, read from what somebody writes. */
-export function field<T>(description: string, read: (text: string) => T) {
+/** A member of an input, read from what somebody writes; `shown` is what stands for it in help. */
+export function field<T>(shown: string, description: string, read: (text: string) => T) {
   return z
     .string()
     .transform((text, context): T => {
@@ -50,7 +51,7 @@ export function field<T>(description: string, read: (text: string) => T) {
         return z.NEVER
       }
     })
-    .meta({ description })
+    .meta({ shown, description })
 }
 
 /** A member that is there or not. */

@@ -11,12 +11,14 @@ import { action, field, flag, type OperatorParts } from './action.ts'
 import { amountOf, idOf, reasonOf } from './fields.ts'
 
 const input = z.object({
-  call: field('id of the call', (text) => idOf(text, ' of a call: the caller has it as request_id')),
-  amount: field('USD to give back (default: all that is left of the charge)', amountOf).optional(),
-  reason: field('why: the owners are told, and the audit log has it', reasonOf),
+  call: field('call', 'id of the call', (text) => idOf(text, ' of a call: the caller has it as request_id')),
+  amount: field('usd', 'USD to give back (default: all that is left of the charge)', amountOf).optional(),
+  reason: field('text', 'why: the owners are told, and the audit log has it', reasonOf),
   goodwill: flag('a gift: the charge was right, and this is a loss of yours (default: the charge was wrong)'),
-  id: field('idempotency id: the refund is made once per id (default: one of call, amount and reason)', (text) =>
-    idOf(text),
+  id: field(
+    'uuid',
+    'idempotency id: the refund is made once per id (default: one of call, amount and reason)',
+    (text) => idOf(text),
   ).optional(),
 })
 
