@@ -58,7 +58,7 @@ async function link({ secret }: Twin): Promise<void> {
   assert.equal(started.status, 200, started.text)
   const back = await decide(String(started.json.auth_url))
   assert.ok(back.startsWith(AUDIENCE), back)
-  assert.equal((await open(back.replace(AUDIENCE, url))).status, 200)
+  assert.equal((await open(back.replace(AUDIENCE, url), '*/*')).status, 200)
 }
 
 /** Differs by its nature: when it was, and which one it is. */

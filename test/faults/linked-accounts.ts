@@ -33,15 +33,7 @@ export async function linkAccount(url: string, key: Key): Promise<void> {
       body: String(form),
     })
     await decided.body.dump()
-    const asking = await request(String(decided.headers.location), patience)
-    const offer = /name="offer" value="([^"]+)"/.exec(await asking.body.text())?.[1] ?? ''
-    const confirmed = await request(`${url}/apis/v1/social_a/oauth_callback/decide`, {
-      ...patience,
-      method: 'POST',
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      body: String(new URLSearchParams({ offer, decision: 'link' })),
-    })
-    await confirmed.body.dump()
+    await (await request(String(decided.headers.location), patience)).body.dump()
   } catch {
     // Nothing was linked, or nobody was told so.
   }
