@@ -61,7 +61,7 @@ describe('an installation', () => {
       ],
       [
         'test',
-        `${text} You sent a test key, and test keys reach test upstreams only: none is set up for this operation. A live key may work.`,
+        `${text} You sent a test key, and test keys reach test providers only: this installation has none for this operation. A live key may work.`,
       ],
     ] as const) {
       const { secret } = await makeCustomer(pool, { paid: 1_000_000_000n, key: { mode } })
