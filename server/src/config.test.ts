@@ -158,18 +158,23 @@ describe('configuration', () => {
     })
   })
 
-  it('lets everybody sign up with 2 USD, unless told otherwise', () => {
+  it('lets everybody sign up with 2 USD, and 5 USD of test money, unless told otherwise', () => {
     const { people, mail } = loadConfig({ FAREBOX_DATABASE_URL: URL })
-    assert.deepEqual([people, mail], [{ sign_up: 'open', domains: [], credit: usd('2'), low_balance: usd('1') }, {}])
+    const amounts = { credit: usd('2'), test_credit: usd('5'), low_balance: usd('1') }
+    assert.deepEqual([people, mail], [{ sign_up: 'open', domains: [], ...amounts }, {}])
     const told = loadConfig({
       FAREBOX_DATABASE_URL: URL,
       FAREBOX_PEOPLE_SIGN_UP: 'closed',
       FAREBOX_PEOPLE_DOMAINS: 'harbour.example, mail.harbour.example',
       FAREBOX_PEOPLE_CREDIT: '0',
+      FAREBOX_PEOPLE_TEST_CREDIT: '0',
       FAREBOX_PEOPLE_LOW_BALANCE: '0',
     })
     const domains = ['harbour.example', 'mail.harbour.example']
-    assert.deepEqual(told.people, { sign_up: 'closed', domains, credit: usd('0'), low_balance: usd('0') })
+    assert.deepEqual(told.people, {
+      ...{ sign_up: 'closed', domains },
+      ...{ credit: usd('0'), test_credit: usd('0'), low_balance: usd('0') },
+    })
   })
 
   it('takes whom mail goes through, which is a secret, and who writes it, with a name or without', () => {

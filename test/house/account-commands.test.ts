@@ -64,7 +64,7 @@ describe('farebox accounts', () => {
     await said('keys', 'create', account)
     assert.equal(
       await said('accounts', 'list', '--name', 'zebra'),
-      `${account}  Zebra ?[31m Ltd  starter  1 key  12.500000000 USD  3.000000000 test\n`,
+      `${account}  Zebra ?[31m Ltd  starter  1 key  12.500000000 USD  8.000000000 test\n`,
     )
     assert.match(await said('accounts', 'list'), new RegExp(`^${account}  `))
     assert.doesNotMatch(await said('accounts', 'list', '--after', account), new RegExp(account))

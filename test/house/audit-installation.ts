@@ -28,6 +28,8 @@ export async function startAuditInstallation() {
   const [masterKey, nextMasterKey] = [makeMasterKey(), makeMasterKey()]
   const env = {
     ...process.env,
+    // It has a row of its own.
+    FAREBOX_PEOPLE_TEST_CREDIT: '0',
     FAREBOX_DATABASE_URL: databaseUrl,
     FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal(),
     // Where the links of invitations lead.

@@ -120,8 +120,8 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Prepared>>> = {
         assert.equal(credited, 1)
         assert.equal(
           await countOf(pool, 'select count(*) from audit where actor = $1', [`member ${rows[0].id}`]),
-          4,
-          'verified, a workspace, a credit, a membership',
+          5,
+          'verified, a workspace, its test money, a credit, a membership',
         )
       },
     }
