@@ -2,6 +2,7 @@ import { startApp } from '../server/src/app.ts'
 import { secretsIn } from '../server/src/cli/secrets.ts'
 import { loadConfig } from '../server/src/config.ts'
 import { createLog } from '../server/src/telemetry/log.ts'
+import type { Changes } from './changes.ts'
 import { type Child, keptOutput } from './child.ts'
 import { childHere } from './child-here.ts'
 
@@ -11,6 +12,7 @@ export type Addresses = Readonly<Record<'gateway' | 'site' | 'agent' | 'admin', 
 export async function startAppHere(
   env: NodeJS.ProcessEnv,
   onLine: ((line: string) => void) | undefined,
+  changes: Changes,
 ): Promise<{ readonly child: Child; readonly addresses: Addresses }> {
   const config = loadConfig(env)
   const output = keptOutput()
@@ -20,7 +22,7 @@ export async function startAppHere(
     return true
   }
   const log = createLog({ level: config.log.level, write, secrets: secretsIn(config) })
-  const app = await startApp(config, { log, cancel: new AbortController().signal })
+  const app = await startApp(config, { log, cancel: new AbortController().signal, ...changes(env) })
   const { gateway = '', site = '', agent = '', admin = '' } = app.addresses
   return { child: childHere(output.text, app.stop), addresses: { gateway, site, agent, admin } }
 }

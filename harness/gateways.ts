@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import type { Addresses } from './app-here.ts'
+import { loadChanges } from './changes.ts'
 import { type Child, startAnnounced } from './child.ts'
 import { isShared, needsProcess } from './lane.ts'
 import { ROOT } from './root.ts'
@@ -21,6 +22,8 @@ type Options = {
   readonly env?: Readonly<Record<string, string | undefined>>
   /** The built program, or the sources. Left out, it is the built one where whoever runs the tests has just built it. */
   readonly built?: boolean
+  /** A module that exports what it changes of the server as `changes`, by its path from the root. */
+  readonly changes?: string
   /** Another program that says in the same way when it is ready, by its path from the root. */
   readonly program?: string
   readonly onLine?: (line: string) => void
@@ -30,6 +33,7 @@ const BUILT = 'server/dist/main.js'
 /** It starts in a fraction of the time. A copy of the project, made to plant something in, has only sources. */
 const isBuilt = process.env.HARNESS_BUILT === 'true' && existsSync(path.join(ROOT, BUILT))
 const SOURCE = 'server/src/main.ts'
+const CHANGED = path.join(import.meta.dirname, 'serve-changed.ts')
 /** What `farebox` runs, for tests that run a line of it in a process of its own. */
 export const FAREBOX = path.join(ROOT, isBuilt ? BUILT : SOURCE)
 /** That only a hang meets. */
@@ -72,15 +76,17 @@ export async function startGateway(options: Options): Promise<Gateway> {
 type Started = { readonly child: Child; readonly addresses: Addresses }
 
 /** Loaded here alone: whoever starts processes need not load the server. */
-async function startHere({ databaseUrl, env = {}, built, program, onLine }: Options): Promise<Started> {
+async function startHere({ databaseUrl, env = {}, built, changes, program, onLine }: Options): Promise<Started> {
   if (program !== undefined || built !== undefined) needsProcess('a program other than the server')
   const { startAppHere } = await import('./app-here.ts')
-  return startAppHere({ ...process.env, ...gatewayEnvironment(databaseUrl), ...env }, onLine)
+  const environment = { ...process.env, ...gatewayEnvironment(databaseUrl), ...env }
+  return startAppHere(environment, onLine, await loadChanges(changes))
 }
 
 async function startProcess({ databaseUrl, env = {}, built = isBuilt, onLine, ...other }: Options): Promise<Started> {
-  const program = path.join(ROOT, other.program ?? (built ? BUILT : SOURCE))
-  const { child, announcement } = await startAnnounced<Addresses>('gateway', [program, 'serve'], {
+  const { changes, program = built ? BUILT : SOURCE } = other
+  const words = changes === undefined ? [path.join(ROOT, program), 'serve'] : [CHANGED, changes]
+  const { child, announcement } = await startAnnounced<Addresses>('gateway', words, {
     env: { ...process.env, ...gatewayEnvironment(databaseUrl), ...env },
     announced: (line) => (line.startsWith('{"ready":true') ? JSON.parse(line) : undefined),
     ...(onLine && { onLine }),

@@ -7,40 +7,44 @@
 export const FOUNDATION: readonly string[] = ['app', 'app.ts', 'main.ts', 'config', 'kernel']
 
 const MONEY = ['calls', 'ledger', 'limits', 'storage'] as const
-const CALLS = [...MONEY, 'gateway', 'upstreams', 'pricing', 'protocols'] as const
-const PEOPLE = ['identity', 'oauth', 'mail', 'outbox', 'http/pages'] as const
-const AGENTS = ['agent', 'oauth', 'identity'] as const
+const CALLS = [...MONEY, 'gateway', 'wording', 'upstreams', 'pricing', 'protocols'] as const
+const CREDENTIALS = ['workspaces', 'budgets', 'identity', 'grants'] as const
+const SIGN_IN = [...CREDENTIALS, 'people', 'authorization', 'people-pages', 'pages'] as const
+const PEOPLE = [...SIGN_IN, 'notices', 'mail', 'outbox'] as const
+const AGENTS = [...SIGN_IN, 'agent'] as const
 
 /** By the beginning of a test's path; the longest decides. */
 export const SUBJECTS: Readonly<Record<string, readonly string[]>> = {
   'bench/': ['calls', 'gateway', 'tasks', 'telemetry'],
   'test/acceptance/hostile': ['gateway', 'upstreams', 'protocols', 'outbound'],
-  'test/acceptance/links/browser': ['links', 'http/pages', 'oauth'],
+  'test/acceptance/links/browser': ['links', 'http/link-page.ts', 'pages', 'people-pages'],
   'test/acceptance/links/rotation': ['links', 'storage', 'mail', 'outbox', 'cli/rotate.ts', 'cli/secrets.ts'],
   'test/acceptance/loss-ceiling': ['calls', 'ledger', 'gateway', 'upstreams', 'pricing'],
-  'test/acceptance/models/': ['gateway', 'upstreams', 'protocols', 'limits', 'calls', 'http/wire'],
+  'test/acceptance/models/': ['gateway', 'upstreams', 'protocols', 'limits', 'calls', 'wire'],
   'test/acceptance/tasks/': [...MONEY, 'tasks', 'upstreams', 'outbox'],
-  'test/account/exports': ['account', 'ledger', 'http/wire'],
-  'test/account/list-plans': ['account', 'ledger', 'identity', 'storage'],
+  'test/account/exports': ['account', 'ledger', 'wire'],
+  'test/account/list-plans': ['account', 'ledger', ...CREDENTIALS, 'people', 'storage'],
   'test/agents/': AGENTS,
-  'test/budgets/': [...MONEY, 'identity'],
-  'test/client/': ['contracts', 'http', 'gateway', 'protocols'],
-  'test/edge/': ['http', 'gateway', 'upstreams'],
-  'test/examples/': [...AGENTS, 'catalogue', 'http', 'contracts'],
-  'test/faults/': [...CALLS, 'tasks', 'outbox', 'identity'],
-  'test/house/audit-kills': ['cli', 'storage', 'identity'],
+  'test/budgets/': [...MONEY, ...CREDENTIALS, 'notices'],
+  'test/client/': ['contracts', 'http', 'wire', 'gateway', 'protocols'],
+  'test/console/': ['console', 'account', 'pages', 'people-pages'],
+  'test/edge/': ['http', 'wire', 'pages', 'gateway', 'upstreams'],
+  'test/examples/': [...AGENTS, 'catalogue', 'http', 'wire', 'contracts'],
+  'test/faults/': [...CALLS, 'tasks', 'outbox', ...CREDENTIALS],
+  'test/house/audit-kills': ['cli', 'storage', ...CREDENTIALS, 'people'],
   'test/house/bench': ['calls', 'gateway'],
   'test/house/dev': ['cli', 'site', 'catalogue', 'contracts'],
   'test/house/new-operation': ['catalogue', 'contracts', 'site'],
   'test/house/operating': ['cli', 'storage', 'telemetry'],
   'test/house/terminal': ['cli', 'telemetry'],
-  'test/identity/': ['limits', 'calls', 'identity', 'storage'],
+  'test/identity/': ['limits', 'calls', ...CREDENTIALS, 'storage'],
   'test/ledger/': MONEY,
-  'test/mandates/': [...AGENTS, 'http/pages', 'calls', 'storage'],
+  'test/mandates/': [...AGENTS, 'calls', 'storage'],
   'test/oauth/': [...PEOPLE, 'agent'],
+  'test/outside/': ['http', 'gateway', 'contracts', 'agent', 'links', 'tasks'],
   'test/people/': PEOPLE,
-  'test/planted/': [...CALLS, 'identity'],
-  'test/site/': ['site', 'contracts', 'catalogue', 'http'],
+  'test/planted/': [...CALLS, ...CREDENTIALS],
+  'test/site/': ['site', 'pages', 'contracts', 'catalogue', 'http'],
   'test/storage/': ['storage'],
 }
 

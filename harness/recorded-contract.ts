@@ -5,6 +5,8 @@ import { catalogue } from '../server/src/catalogue/catalogue.ts'
 import type { Operation } from '../server/src/catalogue/operation.ts'
 import { loadConfig } from '../server/src/config.ts'
 import { type Contract, createContract } from '../server/src/contracts/contract.ts'
+import type { ContractInput } from '../server/src/contracts/document.ts'
+import { draftOf } from '../server/src/contracts/make-draft.ts'
 import { contractInputOf } from '../server/src/http/routes/contract-input.ts'
 import { ROOT } from './root.ts'
 
@@ -22,14 +24,16 @@ export function defaultNames() {
 
 /** The contract that a gateway with the default configuration serves, and what else it sells where somebody says so. */
 export function contractHere(more: readonly Operation[] = []): Contract {
-  const names = defaultNames()
-  const operations = [...catalogue.operations, ...more]
-  return createContract(contractInputOf({ catalogue: { operations }, names, publicUrl: undefined }))
+  return ofDefaults(contractInputOf({ operations: [...catalogue.operations, ...more] }))
 }
 
 /** The document of the account API, as a site with the default configuration serves it. */
 export function accountContractHere(): Contract {
-  return createContract(accountContractInput({ provider: defaultNames().provider, siteUrl: undefined }))
+  return ofDefaults(accountContractInput())
+}
+
+function ofDefaults(input: ContractInput): Contract {
+  return createContract(draftOf(input), { names: defaultNames(), serverUrl: undefined })
 }
 
 export function currentContract(name: ContractName): Contract {

@@ -31,7 +31,7 @@ type Options = {
 const TEST_FILE = /\.test\.ts$/
 /** More files than cores: most of them wait for something most of the time. */
 const TOGETHER = 4
-const FOLDERS = ['server/src', 'sandbox/src', 'client/src', 'console/src', 'harness', 'scripts', 'bench', 'test']
+const FOLDERS = ['server/src', 'sandbox/src', 'client/src', 'harness', 'scripts', 'bench', 'test']
 /** Each of some hundreds of processes would strip and compile the same files again. `npm ci` empties it. */
 const COMPILE_CACHE = path.join(ROOT, 'node_modules/.cache/compile')
 /** A test that hangs must not hang the run; a proof at full counts takes its time. */

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
 import { ANSWERS } from '../sandbox/src/answers.ts'
-import { createWorkspace, grantTier } from '../server/src/identity/workspaces.ts'
 import { systemClock } from '../server/src/kernel/clock.ts'
 import { createIds } from '../server/src/kernel/ids.ts'
 import { usd } from '../server/src/kernel/money.ts'
@@ -11,6 +10,7 @@ import { creditAccount } from '../server/src/ledger/credit.ts'
 import { type NewModelPrice, saveModel, saveRoute, setModelPrice } from '../server/src/pricing/configure-models.ts'
 import type { By } from '../server/src/storage/audit.ts'
 import { saveUpstream } from '../server/src/upstreams/configure.ts'
+import { createWorkspace, grantTier } from '../server/src/workspaces/workspaces.ts'
 
 /** A master key for an installation that lives as long as a test or an afternoon. */
 export function makeMasterKey(): Secret {

@@ -3,11 +3,10 @@ import { startApp } from '../server/src/app.ts'
 import { secretsIn } from '../server/src/cli/secrets.ts'
 import { loadConfig } from '../server/src/config.ts'
 import { createLog } from '../server/src/telemetry/log.ts'
-
-type Changes = Omit<Parameters<typeof startApp>[1], 'log' | 'cancel'>
+import type { Changes } from './changes.ts'
 
 /** The real server as a program of a test's own, with what it changes: says when it is ready, and stops on SIGTERM. */
-export async function serve(changes: Changes): Promise<never> {
+export async function serve(changes: ReturnType<Changes>): Promise<never> {
   const config = loadConfig()
   const write = (line: string) => process.stdout.write(line)
   const told = new AbortController()

@@ -11,7 +11,7 @@ const { positionals } = scriptArguments(
 )
 const CHECKS: Readonly<Record<string, readonly string[]>> = {
   types: ['tsc', '-p', 'tsconfig.json'],
-  'types of the console': ['tsc', '-p', 'console/tsconfig.json'],
+  'types of the islands': ['tsc', '-p', 'server/src/console/islands/tsconfig.json'],
   'types of the client': ['tsc', '-p', 'client/tsconfig.json', '--noEmit'],
   lint: ['biome', 'check', '--error-on-warnings'],
   architecture: [process.execPath, '--test', '--test-reporter=dot', 'test/architecture.test.ts', 'test/lists.test.ts'],

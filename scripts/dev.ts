@@ -1,3 +1,4 @@
+import { buildIslands } from '../harness/build-islands.ts'
 import { type Kept, keptForDevelopment, portNear, restoreKeys } from '../harness/development.ts'
 import { welcome } from '../harness/development-welcome.ts'
 import { startGateway } from '../harness/gateways.ts'
@@ -49,6 +50,7 @@ try {
 process.exit()
 
 async function start() {
+  await buildIslands()
   const kept = keptForDevelopment()
   // Whoever gives one of their own can use it on the command line.
   const given = process.env.FAREBOX_SECRETS_MASTER_KEY

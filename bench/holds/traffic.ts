@@ -1,12 +1,12 @@
 import type pg from 'pg'
 import { Random } from '../../sandbox/src/random.ts'
 import { createKey } from '../../server/src/identity/keys.ts'
-import { createWorkspace, grantTier } from '../../server/src/identity/workspaces.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds } from '../../server/src/kernel/ids.ts'
 import { nanos, usd } from '../../server/src/kernel/money.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import type { By } from '../../server/src/storage/audit.ts'
+import { createWorkspace, grantTier } from '../../server/src/workspaces/workspaces.ts'
 
 /** Traffic like that of coding agents: all of it asks for far more output than it uses. */
 export const ASKED_TOKENS = 32_000

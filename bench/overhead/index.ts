@@ -9,6 +9,11 @@ import { estimated, ratiosOf } from '../paired.ts'
 const CALLERS = 1_000
 const LEVELS = [50, 200] as const
 const LOW_RATE = 500
+/** Loads under which what a call runs is cold: one after the other from one caller, and few from many. */
+const QUIET = [
+  { name: 'alone', load: { connections: 1 } },
+  { name: 'r100', load: { connections: 50, rate: 100 } },
+]
 const COMMITS = 200
 const FULL = { rounds: 9, measureMs: 4_000 }
 /** Without peers, which would have to be fetched. */
@@ -16,11 +21,14 @@ const REDUCED = { rounds: 1, measureMs: 500 }
 
 /** CPU-µs for a request of each server, and what came with it. */
 type Level = Readonly<Record<'ours' | 'bare' | 'bareFlatOut' | 'postgres' | 'perSecond' | 'p50Ms', number>>
+/** The same of a quiet load, and the medians of both in milliseconds. */
+type Quiet = Readonly<Record<'ours' | 'bare' | 'postgres' | 'perSecond' | 'p50Ms' | 'bareP50Ms', number>>
 type Round = {
   readonly levels: ReadonlyMap<number, Level>
   /** Of those that were not left out. */
   readonly peers: ReadonlyMap<PeerName, number>
   readonly low: Readonly<Record<'ours' | 'bare' | 'commit', number>>
+  readonly quiet: ReadonlyMap<string, Quiet>
 }
 
 /**
@@ -74,7 +82,23 @@ async function measure(stage: Stage, client: pg.Client, measureMs: number, names
   const bare = sound(await stage.send('bare', low))
   const ours = sound(await stage.send('ours', low))
   const commit = await commitMs(client)
-  return { levels, peers, low: { ours: ours.p50Ms, bare: bare.p50Ms, commit } }
+  const quiet = new Map<string, Quiet>()
+  for (const { name, load } of QUIET) quiet.set(name, await measureQuiet(stage, { ...load, ...window }))
+  return { levels, peers, low: { ours: ours.p50Ms, bare: bare.p50Ms, commit }, quiet }
+}
+
+/** Ours, and then the bare proxy at the rate that ours had. */
+async function measureQuiet(stage: Stage, window: Window): Promise<Quiet> {
+  const ours = sound(await stage.send('ours', window))
+  const bare = sound(await stage.send('bare', { ...window, rate: ours.perSecond }))
+  return {
+    ours: perRequest(ours, 'server'),
+    bare: perRequest(bare, 'server'),
+    postgres: perRequest(ours, 'postgres'),
+    perSecond: ours.perSecond,
+    p50Ms: ours.p50Ms,
+    bareP50Ms: bare.p50Ms,
+  }
 }
 
 /** The median of bare commits: one row, one client, one after the other. */
@@ -102,6 +126,7 @@ function metricsOf(rounds: readonly Round[], statements: Statements): Metric[] {
     ...estimated('cpu_ratio_bare_flat_out_c200', ratiosOf(of(200, 'ours'), of(200, 'bareFlatOut')), 'x'),
     ...PEER_NAMES.flatMap((name) => peerMetrics(name, rounds, of(50, 'ours'))),
     ...estimated('added_p50_us', added, 'us', { baseline: median(allowed), goal: `<= ${Math.round(median(allowed))}` }),
+    ...QUIET.flatMap(({ name }) => quietMetrics(name, rounds)),
     ...LEVELS.flatMap((connections) => levelMetrics(connections, (name) => median(of(connections, name)))),
     ...postgresMetrics(median(of(50, 'postgres')), statements),
   ]
@@ -126,6 +151,19 @@ function levelMetrics(connections: number, middle: (name: keyof Level) => number
   ]
 }
 
+function quietMetrics(name: string, rounds: readonly Round[]): Metric[] {
+  const measured = rounds.flatMap(({ quiet }) => quiet.get(name) ?? [])
+  const of = (what: keyof Quiet) => measured.map((one) => one[what])
+  const added = measured.map(({ p50Ms, bareP50Ms }) => (p50Ms - bareP50Ms) * 1_000)
+  return [
+    ...estimated(`added_p50_us_${name}`, added, 'us', { baseline: median(of('bareP50Ms')) * 1_000 }),
+    metric(`gateway_us_${name}`, median(of('ours')), 'us', { baseline: median(of('bare')) }),
+    metric(`postgres_us_${name}`, median(of('postgres')), 'us'),
+    metric(`requests_${name}`, median(of('perSecond')), 'req/s'),
+    metric(`p50_ms_${name}`, median(of('p50Ms')), 'ms'),
+  ]
+}
+
 /** PostgreSQL's CPU time, split as the time was that its statements took. */
 function postgresMetrics(perCallUs: number, { begin, end, all }: Statements): Metric[] {
   if (all === 0) return []
@@ -144,6 +182,10 @@ function summary(round: Round | undefined): string {
   )
   const { ours, bare, commit } = round.low
   const low = `at ${LOW_RATE}/s p50 ${ours.toFixed(2)}, bare ${bare.toFixed(2)}, commit ${commit.toFixed(2)} ms`
+  const quiet = [...round.quiet].map(
+    ([name, one]) =>
+      `${name} ours ${one.ours.toFixed(0)}, bare ${one.bare.toFixed(0)}, PostgreSQL ${one.postgres.toFixed(0)} µs at ${one.perSecond.toFixed(0)}/s, p50 ${one.p50Ms.toFixed(2)}, bare ${one.bareP50Ms.toFixed(2)} ms`,
+  )
   const peers = Array.from(round.peers, ([name, cost]) => `${name} ${cost.toFixed(0)} µs`)
-  return [...levels, ...peers, low].join('; ')
+  return [...levels, ...peers, low, ...quiet].join('; ')
 }

@@ -59,9 +59,9 @@ function draw(salt: string, most: string): string {
 async function note(pool: pg.Pool, kind: Kind, calls: number, round: number): Promise<void> {
   const { endUser, tags, ...more } = KINDS[kind]
   await pool.query(
-    `insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
+    `insert into usage_tail (account_id, credential_id, at, operation, model, end_user, end_user_label, tags,
        requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-     select md5('account ' || account)::uuid, md5('key ' || account)::uuid, now(), 'chat_completions', 'model ' || ${draw("'model'", '5')}, 'route ' || ${draw("'route'", '2')},
+     select md5('account ' || account)::uuid, md5('key ' || account)::uuid, now(), 'chat_completions', 'model ' || ${draw("'model'", '5')},
        case when $3 then md5('person ' || account || ${draw("'person'", '$4')})::uuid end, case when $3 then 'person' end,
        case when $5 > 0 then array(select 't' || tag || '=' || case when tag = 1 and $6 then $7 || '-' || n else ${draw("'tag' || tag", '$4')}::text end
          from generate_series(1, $5::integer) tag) end,

@@ -69,6 +69,11 @@ export interface AccountOperations {
   create_invitation: { input: { workspace_id: string } & CreateInvitationRequest; answer: CreateInvitationAnswer }
   /** Take an invitation back. */
   revoke_invitation: { input: { invitation_id: string; workspace_id: string }; answer: RevokeInvitationAnswer }
+  /** What keys have left, when they were last used, and how often they were refused. */
+  list_key_states: {
+    input: { workspace_id: string; keys: string; mode?: 'live' | 'test' }
+    answer: ListKeyStatesAnswer
+  }
   /** Keys of a workspace, the newest first. */
   list_keys: {
     input: {
@@ -226,6 +231,7 @@ export const ACCOUNT_OPERATIONS = {
   list_invitations: 'GET /account/v1/workspaces/{workspace_id}/invitations',
   create_invitation: 'POST /account/v1/workspaces/{workspace_id}/invitations',
   revoke_invitation: 'DELETE /account/v1/workspaces/{workspace_id}/invitations/{invitation_id}',
+  list_key_states: 'GET /account/v1/workspaces/{workspace_id}/key-states',
   list_keys: 'GET /account/v1/workspaces/{workspace_id}/keys',
   create_key: 'POST /account/v1/workspaces/{workspace_id}/keys',
   get_key: 'GET /account/v1/workspaces/{workspace_id}/keys/{key_id}',
@@ -424,6 +430,11 @@ export type CreateWorkspaceAnswer = {
   member_id: string
   name: string
   role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+  /** Since when the operator has suspended it, and why: its keys and grants are refused. Null where it is not. */
+  suspended: {
+    reason: string
+    since: string
+  } | null
   tier: 'free' | 'starter' | 'growth' | 'enterprise'
 }
 
@@ -452,6 +463,8 @@ export type GetBudgetAnswer = {
   kind: 'workspace' | 'member' | 'tag' | 'end_user'
   mode: 'live' | 'test'
   period: 'day' | 'week' | 'month' | 'total'
+  /** Only the operator can change or remove one that the operator has set. */
+  set_by: 'operator' | 'member'
   /** Of which member, tag or end user; null for the whole workspace. */
   subject: string | null
 }
@@ -646,8 +659,12 @@ export type GetStatementAnswer = {
     /** Of usage: the day, by its beginning. */
     at: string
     id: string
-    /** usage for the calls of a day; payment, promotion, expiry and others one by one. */
+    /** usage for the calls of a day; payment, promotion, expiry, charge_reversal (a refund) and others one by one. */
     kind: string
+    /** Of a payment, as the operator noted it, such as the number of a transfer. */
+    reference: string | null
+    /** The call that a refund is of; null for other lines. */
+    request_id: string | null
   }[]
   from: string
   mode: 'live' | 'test'
@@ -736,6 +753,11 @@ export type GetWorkspaceAnswer = {
   member_id: string
   name: string
   role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+  /** Since when the operator has suspended it, and why: its keys and grants are refused. Null where it is not. */
+  suspended: {
+    reason: string
+    since: string
+  } | null
   tier: 'free' | 'starter' | 'growth' | 'enterprise'
 }
 
@@ -776,6 +798,8 @@ export type ListBudgetsAnswer = {
     kind: 'workspace' | 'member' | 'tag' | 'end_user'
     mode: 'live' | 'test'
     period: 'day' | 'week' | 'month' | 'total'
+    /** Only the operator can change or remove one that the operator has set. */
+    set_by: 'operator' | 'member'
     /** In the period that is running, with what is held; null where each has its own. */
     state: {
       left: Money
@@ -814,6 +838,27 @@ export type ListInvitationsAnswer = {
   }[]
   /** Where the next page begins; null where this is the last. */
   next_cursor: string | null
+}
+
+export type ListKeyStatesAnswer = {
+  data: {
+    /** In the period that is running; spent has what is held. Null where the key has no budget. */
+    budget: {
+      held: Money
+      left: Money
+      resets_at: string | null
+      spent: Money
+    } | null
+    id: string
+    /** When its last call ended; null where none did within 30 days. */
+    last_used_at: string | null
+    /** Of the last 30 days, the most frequent reason first; those of the last minute are missing. */
+    refusals: {
+      count: number
+      last_hour: string
+      reason: string
+    }[]
+  }[]
 }
 
 export type ListKeysAnswer = {
@@ -855,6 +900,8 @@ export type ListLinksAnswer = {
     credential_id: string
     id: string
     linked_at: string
+    /** Since when the platform refuses its tokens, until they are taken again. */
+    refused_at: string | null
     scopes: string[]
     state: 'linked' | 'expired' | 'revoked' | 'lost' | 'ending'
     username: string | null
@@ -983,6 +1030,8 @@ export type RemoveBudgetAnswer = {
   kind: 'workspace' | 'member' | 'tag' | 'end_user'
   mode: 'live' | 'test'
   period: 'day' | 'week' | 'month' | 'total'
+  /** Only the operator can change or remove one that the operator has set. */
+  set_by: 'operator' | 'member'
   /** Of which member, tag or end user; null for the whole workspace. */
   subject: string | null
 }
@@ -1092,6 +1141,8 @@ export type SetBudgetAnswer = {
   kind: 'workspace' | 'member' | 'tag' | 'end_user'
   mode: 'live' | 'test'
   period: 'day' | 'week' | 'month' | 'total'
+  /** Only the operator can change or remove one that the operator has set. */
+  set_by: 'operator' | 'member'
   /** Of which member, tag or end user; null for the whole workspace. */
   subject: string | null
 }
@@ -1130,6 +1181,8 @@ export type UpdateBudgetAnswer = {
   kind: 'workspace' | 'member' | 'tag' | 'end_user'
   mode: 'live' | 'test'
   period: 'day' | 'week' | 'month' | 'total'
+  /** Only the operator can change or remove one that the operator has set. */
+  set_by: 'operator' | 'member'
   /** Of which member, tag or end user; null for the whole workspace. */
   subject: string | null
 }
@@ -1225,6 +1278,11 @@ export type UpdateWorkspaceAnswer = {
   member_id: string
   name: string
   role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+  /** Since when the operator has suspended it, and why: its keys and grants are refused. Null where it is not. */
+  suspended: {
+    reason: string
+    since: string
+  } | null
   tier: 'free' | 'starter' | 'growth' | 'enterprise'
 }
 

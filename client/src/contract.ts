@@ -1861,6 +1861,8 @@ export type ListLinksAnswer = {
     linked_at: string
     /** Why it has to be linked again. */
     reason: string | null
+    /** Since when the platform refuses its tokens. The next call tries once more; if they are refused again, it ends. */
+    refused_at: string | null
     scopes: string[]
     status: 'active' | 'needs_link'
     user_id: string

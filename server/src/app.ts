@@ -1,7 +1,7 @@
 import { type Contracts, createContracts } from './app/contracts.ts'
 import { createFaces } from './app/faces.ts'
 import { createGateway, type Gateway } from './app/gateway.ts'
-import { createGround, type Ground, STALE_MS } from './app/ground.ts'
+import { createInfrastructure, type Infrastructure, STALE_MS } from './app/infrastructure.ts'
 import type { ListeningRole } from './app/listeners.ts'
 import { createMoney, type Money } from './app/money.ts'
 import type { Start } from './app/options.ts'
@@ -11,13 +11,13 @@ import type { Calls } from './calls/calls.ts'
 import { SEALED_COLUMNS } from './cli/sealed-columns.ts'
 import type { Config } from './config.ts'
 import { type Listener, listen } from './http/listen.ts'
-import type { DrainOptions } from './http/wire/drain.ts'
 import type { Clock } from './kernel/clock.ts'
 import type { ChangeFeed } from './storage/change-feed.ts'
 import { requireMigrated } from './storage/migrate.ts'
 import { checkSafety } from './storage/safety.ts'
 import { requireMasterKey } from './storage/sealed-values.ts'
 import type { Log } from './telemetry/log.ts'
+import type { DrainOptions } from './wire/drain.ts'
 
 export type App = {
   readonly addresses: Readonly<Partial<Record<ListeningRole, string>>>
@@ -38,17 +38,17 @@ const ABORTED_ENDED_MS = 5_000
 
 /** The composition root: makes every part from the configuration, once, and hands each what it uses. */
 export async function startApp(config: Config, options: Start): Promise<App> {
-  const ground = createGround(config, options)
-  const money = createMoney(ground)
-  const contracts = createContracts(ground, options)
-  const gateway = createGateway(ground, money, contracts)
-  const work = await createWork(ground, money, { ...gateway, contracts }, options)
+  const infrastructure = createInfrastructure(config, options)
+  const money = createMoney(infrastructure)
+  const contracts = await createContracts(infrastructure, options)
+  const gateway = createGateway(infrastructure, money, contracts)
+  const work = await createWork(infrastructure, money, { ...gateway, contracts }, options)
   const site = config.roles.includes('site')
-    ? (await import('./app/people.ts')).createSiteParts(ground, work.outbound)
+    ? (await import('./app/people.ts')).createSiteParts(infrastructure, work.outbound)
     : null
-  const listeners = await createFaces(ground, money, gateway, { contracts, site }, options)
-  const parts = { ground, money, gateway, work, contracts, site, listeners }
-  const { log } = ground
+  const listeners = await createFaces(infrastructure, money, gateway, { contracts, site }, options)
+  const parts = { infrastructure, money, gateway, work, contracts, site, listeners }
+  const { log } = infrastructure
   try {
     const addresses = await Promise.race([start(parts), rejectWhen(options.cancel)])
     return {
@@ -69,7 +69,7 @@ export async function startApp(config: Config, options: Start): Promise<App> {
 }
 
 type Parts = {
-  readonly ground: Ground
+  readonly infrastructure: Infrastructure
   readonly money: Money
   readonly gateway: Gateway
   readonly work: Awaited<ReturnType<typeof createWork>>
@@ -79,24 +79,32 @@ type Parts = {
   readonly listeners: readonly Listener<ListeningRole>[]
 }
 
-async function start({ ground, money, gateway, work, contracts, site, listeners }: Parts): Promise<App['addresses']> {
-  const { log, clock, pools, feed } = ground
+async function start({
+  infrastructure,
+  money,
+  gateway,
+  work,
+  contracts,
+  site,
+  listeners,
+}: Parts): Promise<App['addresses']> {
+  const { log, clock, pools, feed } = infrastructure
   await checkSafety(pools)
   await requireMigrated(pools.rest)
-  await requireMasterKey(pools.rest, ground.seal, SEALED_COLUMNS)
+  await requireMasterKey(pools.rest, infrastructure.seal, SEALED_COLUMNS)
   // Whoever is told of it can read it from every process.
   await contracts.keep()
   await money.partitions.start()
   await money.ownership.start()
   // What was reached before must be known before the first call.
   if (work.makesCalls) await gateway.losses.look()
-  for (const chore of work.chores) chore.start()
+  for (const job of work.jobs) job.start()
   // Pages never wait for it from here on.
   await site?.prices.read()
-  site?.prices.chore.start()
+  site?.prices.job.start()
   feed.start()
   await untilFresh(feed, clock)
-  site?.watch.chore.start()
+  site?.watch.job.start()
   return listen(listeners, log)
 }
 
@@ -109,15 +117,16 @@ function waitingIn({ listeners, money }: Parts): string {
 
 /** Finishes what was accepted, as far as the deadline lets it, and lets go of everything. How many requests were cut. */
 async function stop(parts: Parts, options: DrainOptions, storageDeadlineMs?: number): Promise<number> {
-  const { ground, money, gateway, work, site, listeners } = parts
-  const { clock, log, feed, pools } = ground
+  const { infrastructure, money, gateway, work, site, listeners } = parts
+  const { clock, log, feed, pools } = infrastructure
   const { calls } = money
   const deadlineAtMs = clock.monotonicMs() + (options.deadlineMs ?? 0)
+  site?.requestWatch.close()
   const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
   money.partitions.stop()
   await site?.issuer?.close()
-  const chores = [...work.chores, ...(site === null ? [] : [site.prices.chore, site.watch.chore])]
-  const chored = Promise.all(chores.map((chore) => chore.stop(CHORES_DEADLINE_MS)))
+  const jobs = [...work.jobs, ...(site === null ? [] : [site.prices.job, site.watch.job])]
+  const chored = Promise.all(jobs.map((job) => job.stop(CHORES_DEADLINE_MS)))
     .then(() => work.worker?.idle(DELIVERIES_DEADLINE_MS))
     .finally(() => {
       work.worker?.close()

@@ -48,7 +48,7 @@ const COLLECT_EVERY_MS = count({ full: 100, reduced: 0 })
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url, {
-  program: 'test/acceptance/hostile-server.ts',
+  changes: 'test/acceptance/hostile-server.ts',
   env: { TEST_TOTAL_MS: String(TOTAL_MS), TEST_COLLECT_EVERY_MS: String(COLLECT_EVERY_MS), FAREBOX_LOG_LEVEL: 'error' },
 })
 const { url, pool, sandbox, gateways, masterKey } = installation

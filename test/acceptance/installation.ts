@@ -9,13 +9,13 @@ import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { GROUPS } from '../../server/src/catalogue/limit-groups.ts'
 import { isSoldByUnit, isTask, type Operation, spell } from '../../server/src/catalogue/operation.ts'
 import { createKey, type NewKey } from '../../server/src/identity/keys.ts'
-import { createWorkspace, grantTier } from '../../server/src/identity/workspaces.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds, type Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import type { Secret } from '../../server/src/kernel/secret.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import type { By } from '../../server/src/storage/audit.ts'
+import { createWorkspace, grantTier } from '../../server/src/workspaces/workspaces.ts'
 import { requireDeclared } from '../contract/declared.ts'
 import { connect } from '../ledger/world.ts'
 
@@ -32,14 +32,14 @@ export type Installation = {
 type Options = {
   readonly processes?: number
   readonly env?: Readonly<Record<string, string>>
-  readonly program?: string
+  readonly changes?: string
   readonly masterKey?: Secret
   /** Is told every line that the processes log. */
   readonly onLine?: (line: string) => void
 }
 
 export async function startInstallation(databaseUrl: string, options: Options = {}): Promise<Installation> {
-  const { processes = 1, env = {}, program, onLine } = options
+  const { processes = 1, env = {}, changes, onLine } = options
   const masterKey = options.masterKey ?? makeMasterKey()
   const sandbox = await startSandbox()
   const { pools } = connect(databaseUrl)
@@ -47,7 +47,7 @@ export async function startInstallation(databaseUrl: string, options: Options = 
   const gateways = await startGateways(processes, {
     databaseUrl,
     env: { FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal(), FAREBOX_LOG_LEVEL: 'warn', ...env },
-    ...(program !== undefined && { program }),
+    ...(changes !== undefined && { changes }),
     ...(onLine !== undefined && { onLine }),
   })
   return {

@@ -280,7 +280,7 @@ describe('a request for a quote', () => {
     const one = await startGateway({
       databaseUrl: database.url,
       env: { FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal() },
-      program: 'test/acceptance/hostile-server.ts',
+      changes: 'test/acceptance/hostile-server.ts',
     })
     const path = '/apis/v1/reseller/unquotable?tag_name=unquoted'
     try {

@@ -3,8 +3,8 @@ import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { catalogueDocument } from '../../server/src/catalogue/document.ts'
-import { saveCustomerPlan, setCustomerPlan } from '../../server/src/identity/workspaces.ts'
 import { type Rational, rational } from '../../server/src/kernel/rational.ts'
+import { saveCustomerPlan, setCustomerPlan } from '../../server/src/workspaces/workspaces.ts'
 import {
   ACTOR,
   ask,

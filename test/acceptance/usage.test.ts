@@ -4,11 +4,11 @@ import pg from 'pg'
 import { judge } from '../../harness/figures.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
-import { saveCustomerPlan, setCustomerPlan } from '../../server/src/identity/workspaces.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { rational } from '../../server/src/kernel/rational.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { setAccountPrice } from '../../server/src/pricing/prices.ts'
+import { saveCustomerPlan, setCustomerPlan } from '../../server/src/workspaces/workspaces.ts'
 import { bookAnew } from '../ledger/usage-rows.ts'
 import {
   ACTOR,

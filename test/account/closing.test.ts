@@ -3,20 +3,21 @@ import { randomBytes } from 'node:crypto'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
-import { closeWorkspaces, endUsersToErase, keysToEnd } from '../../server/src/identity/close-workspaces.ts'
-import { askClosure, cancelClosure } from '../../server/src/identity/closures.ts'
+import { changeBudget, listBudgets, removeBudget, setBudget } from '../../server/src/budgets/set-budgets.ts'
 import { createKey } from '../../server/src/identity/keys.ts'
-import { addMember, changeRole, foundWorkspace, removeMember } from '../../server/src/identity/people/members.ts'
-import { findPlace } from '../../server/src/identity/people/place.ts'
-import { welcome } from '../../server/src/identity/people/welcome.ts'
-import { changeBudget, listBudgets, removeBudget, setBudget } from '../../server/src/identity/set-budgets.ts'
-import { renameWorkspace } from '../../server/src/identity/workspaces.ts'
 import { usd, ZERO } from '../../server/src/kernel/money.ts'
 import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
 import { labelSteps } from '../../server/src/ledger/erase-labels.ts'
+import { closeWorkspaces, endUsersToErase, keysToEnd } from '../../server/src/people/close-workspaces.ts'
+import { addMember, changeRole, foundWorkspace, removeMember } from '../../server/src/people/members.ts'
+import { findPlace } from '../../server/src/people/membership.ts'
+import { welcome } from '../../server/src/people/welcome.ts'
 import { namesStatement } from '../../server/src/storage/audit.ts'
 import type { Step } from '../../server/src/storage/steps.ts'
 import { inTransaction, OpenTransaction } from '../../server/src/storage/transaction.ts'
+import { askClosure, cancelClosure } from '../../server/src/workspaces/closures.ts'
+import { resumeWorkspace, suspendWorkspace } from '../../server/src/workspaces/suspensions.ts'
+import { renameWorkspace } from '../../server/src/workspaces/workspaces.ts'
 import { ACTOR, ids } from '../acceptance/installation.ts'
 import { nodesOf } from '../acceptance/plan-nodes.ts'
 import { makeMember } from '../identity/granted.ts'
@@ -198,14 +199,28 @@ describe('who closes a workspace', () => {
 })
 
 describe('a closure', () => {
-  it('makes active again, when it is canceled, only what it made inactive', async () => {
-    const team = await makeTeam(pool, ['owner'])
-    const live = '(select live_account_id from workspaces where id = $1)'
-    await pool.query(`update accounts set active = false where id = ${live}`, [team.workspaceId])
-    await askFor(team)
-    assert.deepEqual(await activeOf(team), [false, false])
-    await cancelClosure(parts, ACTOR, team.workspaceId)
-    assert.deepEqual(await activeOf(team), [false, true])
+  it('and a suspension stop the workspace each by itself, in whichever order they come and go', async () => {
+    const told = { pool, tell: async () => 1 }
+    const deeds = {
+      suspend: ({ workspaceId }: Team) => suspendWorkspace(told, ACTOR, workspaceId, 'Stolen cards.'),
+      resume: ({ workspaceId }: Team) => resumeWorkspace(told, ACTOR, workspaceId, 'A mistake.'),
+      ask: askFor,
+      cancel: ({ workspaceId }: Team) => cancelClosure(parts, ACTOR, workspaceId),
+    }
+    for (const order of [
+      ['suspend', 'ask', 'cancel', 'resume'],
+      ['suspend', 'ask', 'resume', 'cancel'],
+      ['ask', 'suspend', 'cancel', 'resume'],
+      ['ask', 'suspend', 'resume', 'cancel'],
+    ] as const) {
+      const team = await makeTeam(pool, ['owner'])
+      for (const deed of order) {
+        assert.deepEqual(await activeOf(team), deed === order[0] ? [true, true] : [false, false], order.join())
+        await deeds[deed](team)
+      }
+      assert.deepEqual(await activeOf(team), [true, true], order.join())
+      assert.equal(await deeds.resume(team), null, 'nothing is changed twice')
+    }
   })
 
   it('is seen by who waited for the lock while it was asked for, with the role as it is then', async () => {
@@ -316,8 +331,7 @@ describe('a closure', () => {
     const { rows } = await pool.query(
       `select (select count(*)::integer from charges where account_id = $1) as charges,
          (select count(*)::integer from charges where account_id = $1 and end_user_label is not null)
-           + (select count(*)::integer from usage_days where account_id = $1 and subject_label is not null)
-           + (select count(*)::integer from usage_hour_sums where account_id = $1 and subject_label is not null) as labels`,
+           + (select count(*)::integer from usage_totals where account_id = $1 and subject_label is not null) as labels`,
       [team.accountId],
     )
     assert.deepEqual(rows, [{ charges: 1, labels: 0 }])

@@ -7,9 +7,9 @@ import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
-import { askClosure, cancelClosure } from '../../server/src/identity/closures.ts'
 import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { askClosure, cancelClosure } from '../../server/src/workspaces/closures.ts'
 import { ACTOR, ids } from '../acceptance/installation.ts'
 import { makeGranted } from '../identity/granted.ts'
 import { callOf, openSession, postOf } from '../ledger/session.ts'
@@ -89,8 +89,7 @@ async function stateOf({ workspaceId, accountId, of }: Closing) {
        (select count(*)::integer from api_keys where workspace_id = $1 and revoked_at is null) as keys,
        (select count(*)::integer from grants where workspace_id = $1 and revoked_at is null) as grants,
        (select count(*)::integer from charges where account_id = $2 and end_user_label is not null)
-         + (select count(*)::integer from usage_days where account_id = $2 and subject_label is not null)
-         + (select count(*)::integer from usage_hour_sums where account_id = $2 and subject_label is not null)
+         + (select count(*)::integer from usage_totals where account_id = $2 and subject_label is not null)
          + (select count(*)::integer from usage_sums where account_id = $2 and subject_label is not null)
          + (select count(*)::integer from usage_tail where account_id = $2 and end_user_label is not null)
          + (select count(*)::integer from entries where account_id = $2 and end_user_label is not null)

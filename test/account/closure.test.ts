@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
-import { setBudget } from '../../server/src/identity/set-budgets.ts'
+import { setBudget } from '../../server/src/budgets/set-budgets.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { ACTOR, call, ask as callerAsks, codeOf, ids } from '../acceptance/installation.ts'
@@ -35,7 +35,7 @@ async function moneyIn({ accountId }: Team) {
   const { rows } = await pool.query(
     `select a.credited, a.charged, a.held, a.paid, a.debt, a.promo, (select count(*) from charges where account_id = a.id) as calls,
        (select sum(amount) from charges where account_id = a.id) as amount, (select count(*) from entries where account_id = a.id) as entries,
-       (select sum(charged) from usage_days where scope_id = a.id) as used
+       (select sum(charged) from usage_totals where scope_id = a.id) as used
      from accounts a where a.id = $1`,
     [accountId],
   )
@@ -151,12 +151,15 @@ describe('closing a workspace', () => {
     const { held, charged } = await moneyIn(team)
     assert.ok(held === 0n && charged > 0n, `${held} ${charged}`)
     // Not for an account that somebody else has made inactive.
-    const stop = (stopped: string) =>
-      pool.query(`update closures set stopped = ${stopped} where workspace_id = $1`, [team.workspaceId])
-    await stop("'{}'")
+    const setState = (state: string) =>
+      pool.query(
+        `update closures set state = $2, ended_at = case when $2 <> 'asked' then clock_timestamp() end where workspace_id = $1`,
+        [team.workspaceId, state],
+      )
+    await setState('canceled')
     // By the list, because a task can be polled twice a second only.
     assert.equal((await callerAsks(gateway.url, secret, LIST)).status, 403)
-    await stop('array[(select test_account_id from workspaces where id = $1)]')
+    await setState('asked')
     assert.equal((await callerAsks(gateway.url, secret, LIST)).status, 200)
     // Nor for a key that was revoked, before any process has heard of that.
     await pool.query('update credentials set active = false where id = $1', [team.keyId])
@@ -199,7 +202,7 @@ describe('closing a workspace', () => {
 
     const texts = [LABEL, owner.email, guest, 'Zoe searches.', 'Some One']
     const known = await whereIs(...texts)
-    for (const table of ['people', 'members', 'invitations', 'end_users', 'budgets', 'usage_days', 'quota_requests'])
+    for (const table of ['people', 'members', 'invitations', 'end_users', 'budgets', 'usage_totals', 'quota_requests'])
       assert.ok(known.includes(table), `${table} is not among ${known.join()}`)
     assert.ok(known.some((table) => table.startsWith('charges_')))
 

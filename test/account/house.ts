@@ -6,11 +6,12 @@ import { type Gateway, startGateway } from '../../harness/gateways.ts'
 import { accountContractHere } from '../../harness/recorded-contract.ts'
 import { type SandboxProcess, startSandbox } from '../../harness/sandbox.ts'
 import { bindSandbox, makeMasterKey } from '../../harness/seed.ts'
-import { newToken } from '../../server/src/identity/people/tokens.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import type { Mode } from '../../server/src/kernel/mode.ts'
 import type { Role } from '../../server/src/kernel/role.ts'
-import { formTokenOf } from '../../server/src/oauth/form-token.ts'
+import { formTokenOf } from '../../server/src/pages/form-token.ts'
+import { newToken } from '../../server/src/people/tokens.ts'
+import type { By } from '../../server/src/storage/audit.ts'
 import { ids, makeCustomer } from '../acceptance/installation.ts'
 import { createDeclared } from '../contract/declared.ts'
 import { makeGranted, makeMember } from '../identity/granted.ts'
@@ -66,6 +67,9 @@ export async function startHouse(
     },
   }
 }
+
+/** A member, where nobody asks by HTTP: what an operator sets, members can't change. */
+export const MEMBER: By = { actor: 'member test', origin: {} }
 
 /** Somebody who asks, and by what they are known. */
 export type Asker = {

@@ -4,18 +4,18 @@ import pg from 'pg'
 import { judge } from '../../harness/figures.ts'
 import { count, recordProof } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { routeOf } from '../../server/src/account/answer.ts'
+import { answerMember } from '../../server/src/account/guard.ts'
 import type { AccountParts } from '../../server/src/account/parts.ts'
 import type { AccountRoute } from '../../server/src/account/route.ts'
 import { ACCOUNT_ROUTES } from '../../server/src/account/routes.ts'
-import { visitorOf } from '../../server/src/identity/people/visitor.ts'
-import { setBudget } from '../../server/src/identity/set-budgets.ts'
+import { setBudget } from '../../server/src/budgets/set-budgets.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { may, ROLES } from '../../server/src/kernel/role.ts'
+import { visitorOf } from '../../server/src/people/visitor.ts'
 import { ACTOR, ids, makeKey } from '../acceptance/installation.ts'
 import { connectPeople } from '../identity/people/world.ts'
-import { type Asker, ask, join, letIn, listIn, makeTeam, plainProblem, startHouse, type Told } from './house.ts'
+import { type Asker, ask, join, letIn, listIn, MEMBER, makeTeam, plainProblem, startHouse, type Told } from './house.ts'
 import { SAMPLES, type Sample } from './samples.ts'
 
 const database = await freshDatabase()
@@ -80,7 +80,7 @@ async function liveSampleOf(route: AccountRoute, owner: Asker): Promise<Sample> 
   const budget =
     budgetId === undefined
       ? null
-      : await setBudget({ pool }, ACTOR, {
+      : await setBudget({ pool }, MEMBER, {
           ...{ workspaceId: team.workspaceId, mode: 'live', kind: 'tag', subject: 'team=live', label: 'team=live' },
           budget: { period: 'month', amount: usd('5') },
         })
@@ -301,7 +301,7 @@ describe('what is somebody else’s, in time too', () => {
     sent.length = 0
     const startedMs = performance.now()
     await assert.rejects(
-      routeOf(parts, route).answer({
+      answerMember(parts, route, {
         ...{
           id: ids.next(),
           visitor: visitorOf('203.0.113.9'),
@@ -309,7 +309,7 @@ describe('what is somebody else’s, in time too', () => {
           path: route.path,
           params,
           query,
-          body,
+          readBody: () => body,
         },
         header: (name) => asked[name],
       }),

@@ -1,17 +1,17 @@
 import type pg from 'pg'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
-import { askClosure } from '../../server/src/identity/closures.ts'
-import { askExport, findExport } from '../../server/src/identity/exports.ts'
-import { newToken } from '../../server/src/identity/people/tokens.ts'
-import { makeQuotaRequest } from '../../server/src/identity/quota-requests.ts'
-import { setBudget } from '../../server/src/identity/set-budgets.ts'
+import { setBudget } from '../../server/src/budgets/set-budgets.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { usd } from '../../server/src/kernel/money.ts'
+import { makeQuotaRequest } from '../../server/src/people/quota-requests.ts'
+import { newToken } from '../../server/src/people/tokens.ts'
+import { askClosure } from '../../server/src/workspaces/closures.ts'
+import { askExport, findExport } from '../../server/src/workspaces/exports.ts'
 import { call, makeCustomer, makeKey } from '../acceptance/installation.ts'
 import { linkAccount } from '../acceptance/links/linking.ts'
 import { ACTOR, ids } from '../identity/customers.ts'
 import { makeMember } from '../identity/granted.ts'
-import { type Asker, ask, type House, type Team } from './house.ts'
+import { type Asker, ask, type House, MEMBER, type Team } from './house.ts'
 
 /** A request that whoever may make it makes with success, once. */
 export type Sample = {
@@ -35,7 +35,7 @@ async function key({ house, team, asker }: World): Promise<Readonly<Record<strin
 }
 
 async function budget({ house: { pool }, team }: World): Promise<Readonly<Record<string, string>>> {
-  const { id } = await setBudget({ pool }, ACTOR, {
+  const { id } = await setBudget({ pool }, MEMBER, {
     ...{ workspaceId: team.workspaceId, mode: 'test', kind: 'tag', subject: 'team=search', label: 'team=search' },
     budget: { period: 'month', amount: usd('5') },
   })
@@ -120,6 +120,7 @@ export const SAMPLES: Readonly<Record<string, Make>> = {
   }),
   list_keys: inTest,
   create_key: async () => ({ query: TEST, body: { name: 'made by a member', scopes: ['rerank'] } }),
+  list_key_states: async (world) => ({ query: `${TEST}&keys=${(await key(world)).key_id}` }),
   get_key: async (world) => ({ params: await key(world) }),
   update_key: async (world) => {
     const params = await key(world)
@@ -135,6 +136,7 @@ export const SAMPLES: Readonly<Record<string, Make>> = {
   get_statement: inTest,
   get_usage: async () => ({ query: `${TEST}&start=2026-01-01T00:00:00Z&group_by=key` }),
   list_requests: inTest,
+  watch_requests: async () => ({ query: `${TEST}&seconds=1` }),
   get_request: async ({ house, team }) => ({
     query: TEST,
     params: { request_id: (await call(house.gateway.url, team.secret, 'tag_detail')).id },

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
-import { call, codeOf, makeKey } from '../acceptance/installation.ts'
+import { EVERY } from '../../server/src/budgets/account-budgets.ts'
+import { removeBudget, setBudget } from '../../server/src/budgets/set-budgets.ts'
+import { usd, ZERO } from '../../server/src/kernel/money.ts'
+import { ACTOR, call, codeOf, makeKey } from '../acceptance/installation.ts'
 import { linkAccount } from '../acceptance/links/linking.ts'
 import { startShell } from '../house/command-shell.ts'
 import { linkIn } from '../people/site.ts'
@@ -63,6 +66,60 @@ describe('budgets of the account API', () => {
     )
     assert.equal((await ask(siteUrl, owner, one, { method: 'DELETE' })).status, 200)
     assert.equal((await ask(siteUrl, owner, one)).status, 404)
+  })
+
+  it('that the operator has set say so, and no owner changes or removes them', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    const owner = team.of('owner')
+    const path = `/workspaces/${team.workspaceId}/budgets`
+    const what = { kind: 'workspace', subject: '', label: '' } as const
+    const none = {
+      ...what,
+      workspaceId: team.workspaceId,
+      mode: 'test',
+      budget: { period: 'day', amount: ZERO },
+    } as const
+    const { id } = await setBudget({ pool }, ACTOR, none)
+    const one = `${path}/${id}`
+    assert.equal((await ask(siteUrl, owner, one)).json.set_by, 'operator')
+    const body = { amount_usd: '5' }
+    for (const told of [
+      await ask(siteUrl, owner, one, { method: 'DELETE' }),
+      await ask(siteUrl, owner, one, { method: 'PATCH', body, headers: { 'if-match': '*' } }),
+      await ask(siteUrl, owner, `${path}?mode=test`, { method: 'POST', body: { ...body, period: 'day' } }),
+    ])
+      assert.deepEqual([told.status, told.json.code], [403, 'forbidden'], told.text)
+    const month = await ask(siteUrl, owner, `${path}?mode=test`, { method: 'POST', body: { ...body, period: 'month' } })
+    assert.deepEqual([month.status, month.json.set_by], [201, 'member'])
+    await until(
+      async () => codeOf(await call(gateway.url, team.secret, 'tag_detail')) === 'budget_exceeded',
+      PATIENCE_MS,
+      'the ceiling of nothing',
+    )
+    assert.equal((await removeBudget({ pool }, ACTOR, id)).amount, ZERO)
+    assert.equal((await ask(siteUrl, owner, one)).status, 404)
+  })
+
+  it('that the operator has set for every end user are not lifted by one for an end user', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    await setBudget({ pool }, ACTOR, {
+      workspaceId: team.workspaceId,
+      mode: 'test',
+      kind: 'end_user',
+      subject: EVERY,
+      label: EVERY,
+      budget: { period: 'day', amount: usd('1') },
+    })
+    const set = (period: string, amount: string) =>
+      ask(siteUrl, team.of('owner'), `/workspaces/${team.workspaceId}/budgets?mode=test`, {
+        method: 'POST',
+        body: { end_user: 'alice', period, amount_usd: amount },
+      })
+    const above = await set('day', '1.000000001')
+    assert.deepEqual([above.status, above.json.code], [403, 'forbidden'], above.text)
+    assert.match(above.text, /1\.000000000 USD for everybody in this period/)
+    assert.equal((await set('day', '1')).status, 201)
+    assert.equal((await set('month', '100')).status, 201)
   })
 })
 

@@ -68,10 +68,10 @@ for (const client of MCP_CLIENTS) {
     })
   })
 
-  for (const registration of ['document', 'registration'] as const)
+  for (const registration of ['document', 'registration', 'document that came with the program'] as const)
     describe(`${name} ${version} from nothing but the URL, by a ${registration}`, () => {
       it(
-        'is let in by a person, keeps its tokens, lists the tools, searches and renews its token, until that is taken back',
+        'is let in by a person, keeps its tokens, lists the tools, searches, pays and renews its token, until that is taken back',
         {
           skip: installed ? false : 'it needs the program itself: npm run proof -- test/agents/mcp.night.test.ts',
         },
@@ -96,8 +96,15 @@ async function replayed(client: McpClient, agent: Customer): Promise<undefined> 
   for (const { status, answer } of await replay(house.wire.url, agent, recorded)) assert.ok(status < 300, answer)
 }
 
-/** Its maker's host can't be asked here, so its document is one of an origin that the operator lists. */
-async function houseFor(client: McpClient, registration: 'document' | 'registration') {
+type Registration = 'document' | 'registration' | 'document that came with the program'
+
+/** Its maker's host can't be asked here. So its document is one of an origin that the operator lists, or the one that this program brings. */
+async function houseFor(client: McpClient, registration: Registration) {
+  if (registration === 'document that came with the program') {
+    const at = await startMcpHouse({ FAREBOX_OUTBOUND_ACCESS: '' })
+    after(at.stop)
+    return { at, env: {}, clientId: undefined, vouched: /claude\.ai|chatgpt\.com|openai\.com/ }
+  }
   if (registration === 'registration')
     return { at: house, env: {}, clientId: undefined, vouched: /None: anybody can use this name/ }
   const host = await startDocumentHost()
@@ -122,7 +129,7 @@ function documentOf({ agent: { name } }: McpClient, clientId: string): object {
   }
 }
 
-async function letIn(client: McpClient, registration: 'document' | 'registration'): Promise<void> {
+async function letIn(client: McpClient, registration: Registration): Promise<void> {
   const { at, env, clientId, vouched } = await houseFor(client, registration)
   const person = await makePerson(at)
   const program = await desk(client, at, env)
@@ -130,7 +137,9 @@ async function letIn(client: McpClient, registration: 'document' | 'registration
   const visitor = await openBrowserOf(browser, at.site, person.email)
   try {
     await program.connect({ url: at.mcpUrl, ...(clientId !== undefined && { clientId }) })
-    const { authorizeUrl, done } = await program.login(client.login(registration))
+    const { authorizeUrl, done } = await program.login(
+      client.login(registration === 'registration' ? 'registration' : 'document'),
+    )
     const [, consent] = await Promise.all([done, visitor.letIn(authorizeUrl, { amount: '0.50' })])
     assert.match(consent, vouched)
     assert.equal(authorizeUrl.searchParams.get('resource'), at.mcpUrl)
@@ -142,6 +151,13 @@ async function letIn(client: McpClient, registration: 'document' | 'registration
       assert.match(String(headers.authorization), /^Bearer fb_at_/)
     for (const listed of toolsListed(exchanges)) assert.deepEqual(listed, TOOLS)
     assert.equal(answersOf(exchanges, 'search').length, 1)
+
+    const paidFrom = at.wire.exchanges.length
+    await program.use('Find out how often a hashtag is used.', PAID_TASK)
+    const paid = at.wire.exchanges.slice(paidFrom)
+    const [used] = answersOf(paid, 'use')
+    assert.equal(used?.cost_usd, '0.001450000')
+    assert.deepEqual([...(await chargesOf(at.pool, person.accountId))], [[used?.request_id, usd('0.00145')]])
 
     await program.spoilToken()
     const renewedFrom = at.wire.exchanges.length
@@ -164,6 +180,7 @@ async function letIn(client: McpClient, registration: 'document' | 'registration
     recordProof('agents-mcp', `${client.agent.name} ${client.agent.version} by a ${registration}`, {
       ...{ asked_to_be_let_in: shownUrl(authorizeUrl), calls_itself: rows[0]?.name },
       ...{ messages: transcriptOf(exchanges), said: said.slice(0, 400) },
+      paid: { messages: transcriptOf(paid), charged_usd: used?.cost_usd },
       once_renewed: transcriptOf(renewed),
       ...{
         once_taken_back: {

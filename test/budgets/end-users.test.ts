@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { createFindEndUser, endUserOf, otherEndUsers, pruneEndUsers } from '../../server/src/identity/end-users.ts'
+import { createFindEndUser, endUserOf, otherEndUsers, pruneEndUsers } from '../../server/src/budgets/end-users.ts'
 import { endUserNamed } from '../../server/src/protocols/end-user.ts'
 import { connect, makeAccount } from '../ledger/world.ts'
 

@@ -3,6 +3,7 @@ import { after, describe, it } from 'node:test'
 import { z } from 'zod'
 import { startGateway } from '../../harness/gateways.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { ACCOUNT_PREFIX } from '../../server/src/account/route.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { ask, codeOf, makeCustomer } from '../acceptance/installation.ts'
 import { connect } from '../ledger/world.ts'
@@ -51,10 +52,7 @@ const ACTIONS = 'POST /v1beta/models/*'
 /** As the framework has it: parameters by a colon, names of models as all that is left. */
 function asRoute(place: string): string {
   if (/^POST \/v1beta\/models\/\{model\}:/.test(place)) return ACTIONS
-  return place
-    .replace('{model}', '*')
-    .replace('{task_id}', ':id')
-    .replaceAll(/\{(\w+)\}/g, ':$1')
+  return place.replace('{model}', '*').replaceAll(/\{(\w+)\}/g, ':$1')
 }
 
 describe('SITE-4 the served contract and the running routes', () => {
@@ -66,6 +64,18 @@ describe('SITE-4 the served contract and the running routes', () => {
     const declared = described.map(({ place }) => asRoute(place))
     assert.deepEqual([...new Set(running)].sort(), [...new Set(declared)].sort())
     assert.ok(declared.length >= catalogue.operations.length + 15, `${declared.length}`)
+  })
+
+  it('are the same set at the account API', async () => {
+    const document = Object(await (await fetch(`${gateway.siteUrl}${ACCOUNT_PREFIX}/openapi.json`)).json())
+    const running = routes
+      .filter(({ url }) => url.startsWith(`${ACCOUNT_PREFIX}/`))
+      .flatMap(({ methods, url }) => methods.filter((one) => one !== 'HEAD').map((method) => `${method} ${url}`))
+    const declared = Object.entries(Object(document.paths)).flatMap(([path, methods]) =>
+      Object.keys(Object(methods)).map((method) => asRoute(`${method.toUpperCase()} ${path}`)),
+    )
+    assert.deepEqual(running.sort(), declared.sort())
+    assert.ok(declared.length >= 35, `${declared.length}`)
   })
 
   it('have each action of a model', () => {

@@ -14,8 +14,8 @@ const FORM = z.object({
 })
 
 function installed(): readonly string[] {
-  const files = globSync(['package.json', '{server,sandbox,client,console}/package.json'], { cwd: ROOT })
-  assert.equal(files.length, 5)
+  const files = globSync(['package.json', '{server,sandbox,client}/package.json'], { cwd: ROOT })
+  assert.equal(files.length, 4)
   const all = files.flatMap((file) => {
     const { dependencies, devDependencies, optionalDependencies } = FORM.parse(
       JSON.parse(readFileSync(path.join(ROOT, file), 'utf8')),

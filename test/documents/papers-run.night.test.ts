@@ -72,7 +72,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   'node sandbox/src/main.ts --port 8701 --smtp-port 8704 --seed 1':
     'goes on until it is stopped; harness/sandbox.ts starts it for every test',
   'node sandbox/src/main.ts --replay ./recordings/a-vendor':
-    'goes on until it is stopped; test/house/probe-command.process.test.ts replays recordings',
+    'goes on until it is stopped; test/house/probe-command.test.ts replays recordings',
   claude: AGENT,
   'claude mcp add --transport http farebox <mcp_url>': AGENT,
   'claude mcp add --transport http farebox <mcp_url> --header "Authorization: Bearer <key>"': AGENT,

@@ -3,8 +3,8 @@ import { Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
 import { PATIENCE_MS } from '../../harness/until.ts'
-import type { DrainOptions } from '../../server/src/http/wire/drain.ts'
-import type { EdgeLimits } from '../../server/src/http/wire/limits.ts'
+import type { DrainOptions } from '../../server/src/wire/drain.ts'
+import type { EdgeLimits } from '../../server/src/wire/limits.ts'
 import { KEY, probeFamilies, startProbeEdge } from './probe-edge.ts'
 
 /**

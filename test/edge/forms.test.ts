@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { acceptForms, type Form } from '../../server/src/http/body.ts'
+import { acceptForms } from '../../server/src/http/body.ts'
 import type { Family } from '../../server/src/http/families.ts'
+import type { Form } from '../../server/src/pages/form-data.ts'
 import { type Probe, startProbeEdge } from './probe-edge.ts'
 import { converse } from './raw-http.ts'
 

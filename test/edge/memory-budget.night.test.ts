@@ -39,7 +39,7 @@ const KEPT_LIMIT_MIB = 16
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url, {
-  program: 'test/edge/measured-server.ts',
+  changes: 'test/edge/measured-server.ts',
   env: { FAREBOX_HTTP_TRUSTED_PROXIES: '127.0.0.1/32' },
 })
 after(installation.stop)

@@ -1,13 +1,13 @@
 import type pg from 'pg'
-import type { Budget } from '../../server/src/identity/budgets.ts'
+import type { Budget } from '../../server/src/budgets/budgets.ts'
+import { setBudget } from '../../server/src/budgets/set-budgets.ts'
 import { createKey } from '../../server/src/identity/keys.ts'
-import { setBudget } from '../../server/src/identity/set-budgets.ts'
-import { createWorkspace, grantTier } from '../../server/src/identity/workspaces.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds, type Id } from '../../server/src/kernel/ids.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import type { By } from '../../server/src/storage/audit.ts'
+import { createWorkspace, grantTier } from '../../server/src/workspaces/workspaces.ts'
 
 export const ids = createIds({ clock: systemClock })
 export const ACTOR: By = { actor: 'operator faults', origin: {} }

@@ -37,23 +37,23 @@ const BEGINS_WITH_REGION: readonly Edit[] = [
 const ENDS_WITH_REGION: readonly Edit[] = [
   {
     file: END,
-    find: 'tags, booked)\n    values',
-    replace: 'tags, booked, region)\n    values',
+    find: 'end_user_label, tags)\n    values',
+    replace: 'end_user_label, tags, region)\n    values',
   },
   {
     file: END,
-    find: 'own.tags, books_hours);',
-    replace: 'own.tags, books_hours, own.region);',
+    find: 'own.tags);',
+    replace: 'own.tags, own.region);',
   },
   {
     file: END,
-    find: 'tags, booked)\n    select',
-    replace: 'tags, booked, region)\n    select',
+    find: 'end_user_label, tags)\n    select',
+    replace: 'end_user_label, tags, region)\n    select',
   },
   {
     file: END,
-    find: 'hold.tags, books_hours\n',
-    replace: 'hold.tags, books_hours, hold.region\n',
+    find: 'hold.tags\n    from',
+    replace: 'hold.tags, hold.region\n    from',
   },
 ]
 

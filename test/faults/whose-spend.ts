@@ -1,5 +1,5 @@
-import { allowanceIdOf } from '../../server/src/identity/account-budgets.ts'
-import { endUserOf } from '../../server/src/identity/end-users.ts'
+import { allowanceIdOf } from '../../server/src/budgets/account-budgets.ts'
+import { endUserOf } from '../../server/src/budgets/end-users.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { endUserNamed } from '../../server/src/protocols/end-user.ts'

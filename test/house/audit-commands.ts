@@ -4,10 +4,10 @@ import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Call } from '../../server/src/calls/call.ts'
 import { commandsBelow } from '../../server/src/cli/document.ts'
-import { askClosure } from '../../server/src/identity/closures.ts'
 import type { Seal } from '../../server/src/kernel/seal.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import type { Facts } from '../../server/src/storage/audit.ts'
+import { askClosure } from '../../server/src/workspaces/closures.ts'
 import { ids, makeCustomer, setPaid } from '../identity/customers.ts'
 import { makeGranted, makeMember } from '../identity/granted.ts'
 import { callOf, openSession, outcomesOf, postOf } from '../ledger/session.ts'
@@ -188,6 +188,30 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
         deed: () => ({
           ...{ action: 'workspace.plan_set', workspaceId, subject: workspaceId },
           ...{ before: { plan: 'standard' }, after: { plan } },
+        }),
+      }
+    },
+    async 'accounts suspend'() {
+      const { workspaceId } = await makeCustomer(pool)
+      return {
+        line: ['accounts', 'suspend', workspaceId, '--reason', 'Stolen cards.'],
+        deed: () => ({
+          ...{ action: 'workspace.suspended', workspaceId, subject: workspaceId },
+          ...{ before: { isSuspended: false }, after: { isSuspended: true, reason: 'Stolen cards.' } },
+        }),
+      }
+    },
+    async 'accounts resume'() {
+      const { workspaceId } = await makeCustomer(pool)
+      await said('accounts', 'suspend', workspaceId, '--reason', 'Stolen cards.')
+      return {
+        line: ['accounts', 'resume', workspaceId, '--reason', 'A mistake.'],
+        deed: () => ({
+          ...{ action: 'workspace.resumed', workspaceId, subject: workspaceId },
+          ...{
+            before: { isSuspended: true, reason: 'Stolen cards.' },
+            after: { isSuspended: false, reason: 'A mistake.' },
+          },
         }),
       }
     },

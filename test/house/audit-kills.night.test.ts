@@ -13,7 +13,18 @@ const { said: saidAfterRotation } = startShell(envOf('secrets rotate'))
 
 /** Money, prices, models, vendors, keys, calls, tasks and secrets: each kind of transaction that there is. */
 const TRIED = [
-  ...['credit', 'keys revoke', 'grants revoke', 'prices set', 'prices account', 'models remove', 'models import'],
+  ...[
+    'credit',
+    'charges refund',
+    'accounts suspend',
+    'accounts resume',
+    'keys revoke',
+    'grants revoke',
+    'prices set',
+    'prices account',
+    'models remove',
+    'models import',
+  ],
   ...['upstreams add', 'upstreams off', 'tasks attach', 'ledger resolve', 'losses release', 'secrets rotate'],
 ]
 const LOCK = 4_712

@@ -217,7 +217,7 @@ describe('farebox audit', () => {
       ['key.revoked', 'key.rotated', 'key.created', 'workspace.created'],
     )
     assert.deepEqual(Object.keys(pages[0] ?? {}).toSorted(), [
-      ...['action', 'actor', 'after', 'at', 'before', 'id', 'origin', 'subject', 'workspaceId'],
+      ...['action', 'actor', 'after', 'at', 'before', 'id', 'origin', 'subject', 'workspace_id'],
     ])
     assert.match(await said('audit', '--limit', '2'), /\nThere may be more\. For the next page, add --after \S+\n$/)
   })

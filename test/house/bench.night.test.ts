@@ -46,6 +46,9 @@ describe('the benchmark of a metered call', () => {
     for (const name of ['cpu_ratio_bare', 'cpu_ratio_bare_c200', 'gateway_us_c50', 'postgres_us_c50', 'requests_c50'])
       assert.ok(figures.has(name), `${name} is missing`)
     assert.ok(figures.has('added_p50_us'))
+    for (const load of ['alone', 'r100'])
+      for (const name of ['added_p50_us', 'gateway_us', 'postgres_us', 'p50_ms'])
+        assert.ok(figures.has(`${name}_${load}`), `${name}_${load} is missing`)
   })
 })
 

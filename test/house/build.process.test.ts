@@ -9,12 +9,17 @@ import { ROOT } from '../../harness/root.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 
 const database = await freshDatabase()
-const BUILT = ['server/dist/main.js', 'server/dist/migrations', 'client/dist/index.d.ts', 'console/dist/index.html']
+const BUILT = [
+  'server/dist/main.js',
+  'server/dist/migrations',
+  'client/dist/index.d.ts',
+  'server/dist/assets/islands.js',
+]
 const PACKAGE = /^.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//
 const isBuilt = (file: string) => existsSync(path.join(ROOT, file))
 
 describe('npm run build', () => {
-  it('gives a server that starts, the client with its types, and the console', async () => {
+  it('gives a server that starts, the client with its types, and the script of the console', async () => {
     // Where it was built already, other tests use it at this moment.
     if (!BUILT.every(isBuilt)) execFileSync(process.execPath, ['scripts/build.ts'], { cwd: ROOT, stdio: 'pipe' })
     for (const file of BUILT) assert.ok(isBuilt(file), file)
@@ -43,7 +48,7 @@ describe('npm run build', () => {
     assert.ok(readdirSync(path.join(dist, 'compile-cache')).length > 0)
   })
 
-  it('serves the same guides, drawings and proofs as the sources, and says which proofs are stale', async () => {
+  it('serves the same contract, guides, drawings and proofs as the sources, and says which proofs are stale', async () => {
     assert.ok(BUILT.every(isBuilt))
     const env = { FAREBOX_ROLES: 'site', FAREBOX_LOG_LEVEL: 'silent' }
     const [built, sources] = await Promise.all(
@@ -51,7 +56,8 @@ describe('npm run build', () => {
     )
     assert.ok(built && sources)
     const read = async (at: string) => (await fetch(at)).text()
-    for (const at of ['/docs', '/docs/pricing', '/docs/errors.md', '/docs/performance/overhead.svg', '/llms.txt'])
+    const drawn = ['/docs', '/docs/pricing', '/docs/errors.md', '/docs/performance/overhead.svg', '/llms.txt']
+    for (const at of ['/api/contracts/version', '/account/v1/openapi.json', ...drawn])
       assert.equal(await read(built.siteUrl + at), await read(sources.siteUrl + at), at)
     const proofs = await read(`${built.siteUrl}/proof`)
     assert.match(proofs, /were recorded before the last change of what they exercise/)

@@ -3,6 +3,7 @@ import { after, describe, it } from 'node:test'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
+import { readStatement } from '../../server/src/ledger/statement.ts'
 import { readUsage } from '../../server/src/ledger/usage.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { connectPeople, SITE, workspaceOf } from '../identity/people/world.ts'
@@ -72,6 +73,51 @@ describe('farebox charges refund', () => {
     assert.deepEqual(await verifyLedger(pool), [])
   })
 
+  it('stands in the statement by itself, and the lines add up to the balance', async () => {
+    const { workspaceId, accountId, call } = await makeCharged()
+    const added = await said('credit', workspaceId, '3', '--reference', `Transfer ${call}`, '--note', 'By hand.')
+    const [, credited = ''] = /as entry (\S+)\.\n$/.exec(added) ?? []
+    const statement = async () => {
+      const day = new Date(new Date().toISOString().slice(0, 10))
+      const [from, to] = [new Date(day.getTime() - 86_400_000), new Date(day.getTime() + 2 * 86_400_000)]
+      const { opening, closing, lines } = await readStatement(pool, { accountId, from, to, most: 100 })
+      assert.equal(
+        lines.reduce((sum: bigint, { amount }) => sum + amount, opening),
+        closing,
+      )
+      const { rows } = await pool.query('select credited + debt - charged as balance from accounts where id = $1', [
+        accountId,
+      ])
+      assert.equal(closing, rows[0].balance)
+      return lines
+    }
+    const usage = async () => (await statement()).filter(({ kind }) => kind === 'usage').map(({ amount }) => amount)
+    const before = await usage()
+    const { refund_id: id } = JSON.parse(
+      await said('charges', 'refund', call, '--amount', '0.25', '--reason', 'Late.', '--json'),
+    )
+    await said('charges', 'refund', call, '--goodwill', '--reason', 'A gift.')
+    assert.deepEqual(await usage(), before)
+    while ((await addUpUsage(pool)) > 0);
+    assert.deepEqual(await usage(), before)
+    const lines = await statement()
+    const one = lines.find((line) => line.id === id)
+    assert.deepEqual([one?.kind, one?.amount, one?.request_id], ['charge_reversal', 250_000_000n, call])
+    assert.equal(lines.find(({ kind }) => kind === 'forgiveness')?.amount, 750_000_000n)
+    assert.equal(lines.find((line) => line.id === credited)?.reference, `Transfer ${call}`)
+    const twice = await farebox('credit', workspaceId, '3', '--reference', `Transfer ${call}`)
+    assert.deepEqual(
+      [twice.code, twice.output.includes(`stands at entry ${credited} already`)],
+      [1, true],
+      twice.output,
+    )
+    assert.match(await said('audit', '--subject', credited), /"note":"By hand\."/)
+    // What was given by mistake is taken back, and the right credit carries the reference.
+    await said('credit', '--reverse', credited)
+    assert.match(await said('credit', workspaceId, '4', '--reference', `Transfer ${call}`), /as entry /)
+    assert.deepEqual(await verifyLedger(pool), [])
+  })
+
   it('is made once for the same command, and once for an id', async () => {
     const { accountId, call } = await makeCharged()
     const { free } = await balanceOf(accountId)
@@ -113,8 +159,8 @@ describe('farebox charges refund', () => {
     const { call } = await makeCharged()
     for (const [line, wrong] of [
       [['charges', 'refund', 'x', '--reason', 'r'], /"x" is not an id of a call/],
-      [['charges', 'refund', call, '--reason', ' '], /--reason: a reason must have from 1 to 300 characters/],
-      [['charges', 'refund', call, '--reason', 'r', '--amount', '0'], /--amount: an amount must be more than 0 USD/],
+      [['charges', 'refund', call, '--reason', ' '], /--reason must have from 1 to 300 characters/],
+      [['charges', 'refund', call, '--reason', 'r', '--amount', '0'], /--amount must be more than 0 USD/],
       [['charges', 'refund', ids.next(), '--reason', 'r'], /nothing was charged for a call/],
     ] as const) {
       const { code, output } = await farebox(...line)

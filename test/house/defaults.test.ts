@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { loadConfig } from '../../server/src/config.ts'
-import { DEFAULT_LIMITS } from '../../server/src/http/wire/limits.ts'
 import { createPools } from '../../server/src/storage/pools.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
+import { DEFAULT_LIMITS } from '../../server/src/wire/limits.ts'
 
 const { database, http } = loadConfig({ FAREBOX_DATABASE_URL: 'postgres://db.invalid/x' })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { findGrant } from '../../server/src/identity/grants.ts'
+import { findGrant } from '../../server/src/grants/grants.ts'
 import { ids, makeCustomer } from '../identity/customers.ts'
 import { makeGranted, makeMember } from '../identity/granted.ts'
 import { connect } from '../ledger/world.ts'

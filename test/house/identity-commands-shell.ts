@@ -1,14 +1,15 @@
 import { createProgram } from '../../server/src/cli/program.ts'
+import type { Line } from './command-shell.ts'
 
 /**
- * The operator's command line in a process that stays: it runs the lines that its parent sends, one after the other, and
- * says what each wrote and how it ended. Loading the program for every line would take most of a test's time.
+ * The operator's command line in a process that stays: it runs the lines that its parent sends, one after the other, each in its
+ * own environment, and says what each wrote and how it ended. Loading the program for every line would take most of a test's time.
  */
 const serve = () => Promise.reject(new Error('this shell does not serve'))
 // Every command listens for what nobody caught.
 process.setMaxListeners(0)
 
-async function run(args: readonly string[]): Promise<{ code: number; output: string; stdout: string }> {
+async function run({ args, env, cwd }: Line): Promise<{ code: number; output: string; stdout: string }> {
   let [output, stdout] = ['', '']
   process.stdout.write = (text: string | Uint8Array) => {
     stdout += String(text)
@@ -19,12 +20,14 @@ async function run(args: readonly string[]): Promise<{ code: number; output: str
     output += String(text)
     return true
   }
+  process.env = { ...env }
+  process.chdir(cwd)
   process.exitCode = 0
   await (await createProgram({ serve })).parseAsync([...args], { from: 'user' })
   return { code: Number(process.exitCode), output, stdout }
 }
 
 let last: Promise<unknown> = Promise.resolve()
-process.on('message', ({ line, args }: { line: number; args: readonly string[] }) => {
-  last = last.then(async () => process.send?.({ line, ...(await run(args)) }))
+process.on('message', ({ line, ...given }: Line & { line: number }) => {
+  last = last.then(async () => process.send?.({ line, ...(await run(given)) }))
 })

@@ -11,7 +11,7 @@ import { keepModelPrice } from '../../server/src/pricing/set-model-price.ts'
 import { SERVICE } from '../../server/src/storage/audit.ts'
 import { inTransaction } from '../../server/src/storage/transaction.ts'
 import { connect } from '../ledger/world.ts'
-import { startShell } from './command-shell.ts'
+import { startShell, startShellBeside } from './command-shell.ts'
 
 const database = await freshDatabase()
 const { pools } = connect(database.url)
@@ -22,7 +22,7 @@ after(() => rmSync(folder, { recursive: true, force: true }))
 
 const env = { ...process.env, FAREBOX_DATABASE_URL: database.url, FAREBOX_SECRETS_MASTER_KEY: makeMasterKey().reveal() }
 const { farebox, said } = startShell(env)
-const { farebox: other } = startShell(env)
+const { farebox: other } = startShellBeside(env)
 
 type Models = Readonly<Record<string, object>>
 

@@ -6,8 +6,8 @@ import type { Option } from 'commander'
 import { ROOT } from '../../harness/root.ts'
 import { commandsBelow } from '../../server/src/cli/document.ts'
 import { createProgram } from '../../server/src/cli/program.ts'
-import { placesTaken, requestsUsed, tokensBeyond, tokensUsed } from '../../server/src/gateway/limit-words.ts'
 import { FAULTS } from '../../server/src/kernel/fault.ts'
+import { placesTaken, requestsUsed, tokensBeyond, tokensUsed } from '../../server/src/wording/limit-words.ts'
 
 /**
  * What callers and operators read most, by a few rules that a machine can hold: faults, their particulars, the help of commands, what
@@ -198,10 +198,12 @@ describe('a refusal for a limit', () => {
 /** Where what is printed and shown stands in the code. */
 const SHOWN = [
   'server/src/cli/*.ts',
-  'server/src/oauth/{pages,routes}/*.ts',
-  'server/src/oauth/{forms,mandate-form,offer,refusals}.ts',
+  'server/src/authorization/refused-page.ts',
+  'server/src/people-pages/{views,routes}/*.ts',
+  'server/src/people-pages/{mandate-form,offer,refusals,routes}.ts',
+  'server/src/http/link-page.ts',
   'server/src/mail/letters.ts',
-  'server/src/http/pages/*.ts',
+  'server/src/pages/*.ts',
   'server/src/site/**/*.ts',
 ]
 

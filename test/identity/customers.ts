@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import type pg from 'pg'
 import { createKey, type NewKey } from '../../server/src/identity/keys.ts'
-import { createWorkspace } from '../../server/src/identity/workspaces.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds, type Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import type { By } from '../../server/src/storage/audit.ts'
+import { createWorkspace } from '../../server/src/workspaces/workspaces.ts'
 
 export const ids = createIds({ clock: systemClock })
 export const ACTOR: By = { actor: 'operator test', origin: {} }
@@ -65,7 +65,7 @@ export async function ask(
 
 /** The probe server, which believes us from where its callers are. */
 export const PROBE_SERVER = {
-  program: 'test/identity/probe-server.ts',
+  changes: 'test/identity/probe-server.ts',
   env: { FAREBOX_HTTP_TRUSTED_PROXIES: '127.0.0.1' },
 }
 

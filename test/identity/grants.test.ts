@@ -6,7 +6,7 @@ import {
   issueAccessToken,
   pruneAccessTokens,
   revokeAccessToken,
-} from '../../server/src/identity/access-tokens.ts'
+} from '../../server/src/grants/access-tokens.ts'
 import {
   findGrant,
   type ListedGrant,
@@ -14,13 +14,13 @@ import {
   makeGrant,
   revokeGrant,
   setGrantBudget,
-} from '../../server/src/identity/grants.ts'
+} from '../../server/src/grants/grants.ts'
 import { hashOf, makeAccessToken } from '../../server/src/identity/key-format.ts'
-import { visitorOf } from '../../server/src/identity/people/visitor.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import type { Role } from '../../server/src/kernel/role.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
+import { visitorOf } from '../../server/src/people/visitor.ts'
 import { listAudit } from '../../server/src/storage/audit.ts'
 import { ACTOR, ids, makeCustomer } from './customers.ts'
 import { AUDIENCE, expiredToken, issueToken, MCP_AUDIENCE, makeGranted, makeMember, PLENTY } from './granted.ts'

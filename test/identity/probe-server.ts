@@ -1,15 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { serve } from '../../harness/serve.ts'
+import type { Changes } from '../../harness/changes.ts'
 import type { Core } from '../../server/src/app/options.ts'
 import { NO_USAGE } from '../../server/src/calls/calls.ts'
 import { GROUPS, type LimitName } from '../../server/src/catalogue/limit-groups.ts'
 import { callerOf } from '../../server/src/http/caller.ts'
-import { skewedClock, systemClock } from '../../server/src/kernel/clock.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { rateHeaders } from '../../server/src/limits/headers.ts'
 
 /**
- * The real server as a program, with one operation of the tests: it admits, holds what it is told to, waits, and charges.
+ * The real server with one operation of the tests: it admits, holds what it is told to, waits, and charges.
  * Everything but the route is the product's own.
  */
 const LIMITS: ReadonlySet<string> = new Set(['tokens', 'concurrency', ...Object.keys(GROUPS)])
@@ -43,8 +43,7 @@ function probe({ begin, end }: Core) {
   }
 }
 
-await serve({
-  clock: skewedClock(systemClock, Number(process.argv[2] ?? 0)),
+export const changes: Changes = () => ({
   families: (core) => [
     {
       name: 'probe',

@@ -3,8 +3,8 @@ import { after, before, describe, it } from 'node:test'
 import { request } from 'undici'
 import { type Gateway, startGateways } from '../../harness/gateways.ts'
 import { type Postgres, startPostgres } from '../../harness/postgres.ts'
-import { findAccessToken, revokeAccessToken } from '../../server/src/identity/access-tokens.ts'
-import { listGrants, revokeGrant, setGrantBudget } from '../../server/src/identity/grants.ts'
+import { findAccessToken, revokeAccessToken } from '../../server/src/grants/access-tokens.ts'
+import { listGrants, revokeGrant, setGrantBudget } from '../../server/src/grants/grants.ts'
 import { changeKey, setKeyBudget, setKeyExpiry } from '../../server/src/identity/key-changes.ts'
 import { hashOf, makeAccessToken, makeKey } from '../../server/src/identity/key-format.ts'
 import { createKey, revokeKey, rotateKey } from '../../server/src/identity/keys.ts'
@@ -37,7 +37,7 @@ before(async () => {
   pools = connect(postgres.url()).pools
   gateways = await startGateways(2, {
     databaseUrl: postgres.url(),
-    program: PROBE_SERVER.program,
+    changes: PROBE_SERVER.changes,
     env: { ...PROBE_SERVER.env, ...FACES_ENV, FAREBOX_LOG_LEVEL: 'info' },
     onLine: (line) => lines.push(line),
   })

@@ -6,14 +6,14 @@ import { type Gateway, startGateways } from '../../harness/gateways.ts'
 import { count, recordProof } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
-import { revokeAccessToken } from '../../server/src/identity/access-tokens.ts'
-import { makeGrant, revokeGrant, setGrantBudget } from '../../server/src/identity/grants.ts'
+import { revokeAccessToken } from '../../server/src/grants/access-tokens.ts'
+import { makeGrant, revokeGrant, setGrantBudget } from '../../server/src/grants/grants.ts'
 import { hashOf, makeAccessToken } from '../../server/src/identity/key-format.ts'
-import { removeMember } from '../../server/src/identity/people/members.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { removeMember } from '../../server/src/people/members.ts'
 import { connect } from '../ledger/world.ts'
 import { ACTOR, ask, ids, makeCustomer, PROBE_SERVER, type Told } from './customers.ts'
 import { AUDIENCE, FACES_ENV, issueToken, MCP_AUDIENCE, makeGranted, makeMember, PLENTY } from './granted.ts'
@@ -30,8 +30,8 @@ const MUCH = 1_000_000_000_000n
 
 let gateways: readonly Gateway[] = []
 before(async () => {
-  const { program, env } = PROBE_SERVER
-  gateways = await startGateways(PROCESSES, { databaseUrl: database.url, program, env: { ...env, ...FACES_ENV } })
+  const { changes, env } = PROBE_SERVER
+  gateways = await startGateways(PROCESSES, { databaseUrl: database.url, changes, env: { ...env, ...FACES_ENV } })
 })
 after(async () => {
   await Promise.all(gateways.map((gateway) => gateway.stop()))

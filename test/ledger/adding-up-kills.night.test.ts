@@ -127,16 +127,14 @@ const LOCK = 7
 /** Where a step is: before its first row, and before all of it is committed. */
 const STEPS = {
   tail: 'create trigger stop_here before delete on usage_tail',
-  hours: 'create trigger stop_here before insert on usage_hours',
   sums: 'create trigger stop_here before insert on usage_sums',
-  hour_sums: 'create trigger stop_here before insert on usage_hour_sums',
-  days: 'create trigger stop_here before insert on usage_days',
-  commit: 'create constraint trigger stop_last after insert or update on usage_days deferrable initially deferred',
+  totals: 'create trigger stop_here before insert on usage_totals',
+  commit: 'create constraint trigger stop_last after insert or update on usage_totals deferrable initially deferred',
 } as const
 
 /** And of combining a day. */
 const STEPS_OF_DAYS = {
-  combined_days: 'create trigger stop_here before insert on usage_combined_days',
+  combined_days: 'create trigger stop_at_day before insert on usage_sums',
   combined: 'create trigger stop_here before insert or update on usage_combined',
   combined_commit:
     'create constraint trigger stop_last after insert or update on usage_combined deferrable initially deferred',
@@ -193,7 +191,7 @@ describe('a process that adds up usage', () => {
     while ((await inTail(pool)) > 0) await addUpUsage(pool)
     const combined = async () => {
       const [row] = await session.query(
-        'select (select count(*)::integer from usage_combined_days) as days, (select count(*)::integer from usage_combined) as places',
+        "select (select count(*)::integer from usage_sums where grain = 'day') as days, (select count(*)::integer from usage_combined) as places",
       )
       return [Number(row?.days) > 0, row?.places]
     }
@@ -286,7 +284,7 @@ describe('a process that adds up usage', () => {
     while (Number((await session.query('select combine_usage_days(most => 1000) as taken'))[0]?.taken ?? 1) > 0);
     const [, , clockWork = assert.fail()] = works
     const [combined] = await session.query(
-      'select count(*)::integer as days from usage_combined_days where account_id = $1',
+      "select count(*)::integer as days from usage_sums where account_id = $1 and grain = 'day'",
       [clockWork.party.accountId],
     )
     assert.ok(Number(combined?.days) > 0, 'some days were combined')

@@ -15,7 +15,7 @@ import { type Span, splitByDays, splitByHours } from '../../server/src/ledger/us
 import { createColumnTypes } from '../../server/src/storage/column-types.ts'
 import { migrate } from '../../server/src/storage/migrate.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
-import { bookAnew } from './usage-rows.ts'
+import { addUpAtOnce, bookAnew } from './usage-rows.ts'
 import { connect, pg } from './world.ts'
 
 /** How long reports by whose spend it is take, over a week of many charges. */
@@ -61,11 +61,11 @@ async function chargeDay(daySeconds: number): Promise<void> {
   await client.query(
     `insert into charges (id, account_id, credential_id, operation, outcome, held, amount, promo, overrun, value, upstream_cost, executed, failed,
        input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at, ended_at,
-       model, route, end_user, end_user_label, tags, booked)
+       model, route, end_user, end_user_label, tags)
      select (lpad(to_hex(floor((ended - n % 20) * 1000)::bigint), 12, '0') || lpad(to_hex(n), 20, '0'))::uuid,
        key.account_id, key.id, 'operation ' || operation, 'posted', 1000 + n % 977, 1000 + n % 977, 0, 0, 1500 + n % 977, 0, true, n % 50 = 0,
        n % 1009, n % 997, n % 991, n % 983, '{}', to_timestamp(ended - n % 20), to_timestamp(ended),
-       'model ' || model, 'route ' || route, lpad(to_hex(person), 32, '0')::uuid, 'person ' || person, array['run=' || run, 'team=' || team], false
+       'model ' || model, 'route ' || route, lpad(to_hex(person), 32, '0')::uuid, 'person ' || person, array['run=' || run, 'team=' || team]
      from generate_series(1, $2::integer) n
      cross join lateral (select $1::float8 + (n - 1) * 86400.0::float8 / $2 as ended, n % ${ONE_IN} = 0 as is_first) at
      join keys key on key.place = case when is_first then pg_temp.draw(n, $1, 'key', $4::integer) else $4::integer + pg_temp.draw(n, $1, 'key', $6::integer) end
@@ -106,15 +106,7 @@ before(async () => {
   for (let day = 0; day < DAYS; day += 1) await chargeDay(startSeconds + day * DAY)
   tellProgress('charges')
   await bookAnew((text) => client.query(text))
-  // It takes as much at once as no process does: so many sums are sorted in memory.
-  await client.query("set work_mem = '512MB'")
-  for (let left = DAYS * Math.floor(CHARGES / DAYS); ; ) {
-    const { rows } = await client.query('select add_up_usage(most => 200000) as added')
-    if (Number(rows[0]?.added) === 0) break
-    left -= Number(rows[0]?.added)
-    tellProgress(`${left} charges are left to be added up`)
-  }
-  await client.query('reset work_mem')
+  await addUpAtOnce(client)
   await client.query('analyze')
   const startedAtMs = performance.now()
   for (let idle = 0; idle < 2; ) {
@@ -165,17 +157,17 @@ async function combinedSums(query: UsageQuery): Promise<number> {
     'select extract(epoch from until)::float8 as until from usage_combined',
   )
   const { days, hours } = splitByDays(whole, bucket === 'day', until[0]?.until ?? 0)
-  const counted = async (table: string, time: string, { from, to }: Span) => {
+  const counted = async (grain: 'day' | 'hour', { from, to }: Span) => {
     const { rows } = await client.query<{ sums: number }>(
-      `select count(*)::integer as sums from ${table}
-       where ${column} = $1 and about = $2 and subject = $3 and ${time} >= to_timestamp($4) and ${time} < to_timestamp($5)`,
-      [id, about, subject, from, to],
+      `select count(*)::integer as sums from usage_sums
+       where ${column} = $1 and about = $2 and grain = $3 and subject = $4 and starts_at >= to_timestamp($5) and starts_at < to_timestamp($6)`,
+      [id, about, grain, subject, from, to],
     )
     return rows[0]?.sums ?? Number.NaN
   }
   let sums = 0
-  for (const span of days) sums += await counted('usage_combined_days', 'day', span)
-  for (const span of hours) sums += await counted('usage_sums', 'hour', span)
+  for (const span of days) sums += await counted('day', span)
+  for (const span of hours) sums += await counted('hour', span)
   return sums
 }
 
@@ -250,9 +242,9 @@ describe(`reports over a week of ${CHARGES} charges`, () => {
   } as const satisfies Readonly<Record<string, View>>))
     it(`${name} take no longer where they read as many sums as they may`, async () => {
       const { rows } = await client.query<{ from: number | null; sums: number }>(
-        `select extract(epoch from min(hour))::float8 as from, max(sums)::integer as sums from (
-           select hour, sum(count(*)) over (order by hour desc) as sums from usage_sums
-           where account_id = $1 and about = 'tag:team' and subject = '4' and hour < to_timestamp($2) group by hour
+        `select extract(epoch from min(starts_at))::float8 as from, max(sums)::integer as sums from (
+           select starts_at, sum(count(*)) over (order by starts_at desc) as sums from usage_sums
+           where account_id = $1 and about = 'tag:team' and grain = 'hour' and subject = '4' and starts_at < to_timestamp($2) group by starts_at
          ) counted where sums <= $3`,
         [busy.accountId, endSeconds, COMBINED_SUMS_MOST],
       )
@@ -273,7 +265,9 @@ describe(`reports over a week of ${CHARGES} charges`, () => {
 
   it('say of what they were made', async () => {
     const { rows } = await client.query(
-      'select (select count(*) from charges)::integer as charges, (select count(*) from usage_sums)::integer as sums, (select count(*) from usage_hour_sums)::integer as hour_sums, (select count(*) from usage_days)::integer as days, (select count(*) from usage_combined_days)::integer as combined_days, (select count(*) from usage_hours)::integer as hours',
+      `select (select count(*) from charges)::integer as charges, sums.*, totals.*
+       from (select count(*) filter (where grain = 'hour')::integer as sums, count(*) filter (where grain = 'day')::integer as combined_days from usage_sums) sums
+       cross join (select count(*) filter (where grain = 'hour')::integer as hours, count(*) filter (where grain = 'day')::integer as days from usage_totals) totals`,
     )
     recordProof(PROOF, 'the world', {
       ...rows[0],

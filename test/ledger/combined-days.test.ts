@@ -55,6 +55,11 @@ async function combineUntil(seconds: number, most: number): Promise<void> {
     await combine(most)
   }
 }
+/** As before any day was combined. */
+const forgetDays = async () => {
+  await session.query("delete from usage_sums where grain = 'day'")
+  await session.query('delete from usage_combined')
+}
 const untilSeconds = async () => {
   const [row] = await session.query('select extract(epoch from until)::float8 as until from usage_combined')
   return Number(row?.until ?? 0)
@@ -169,10 +174,9 @@ describe('combined sums by day', () => {
   })
 
   it('have what is settled late, wherever in the order of its names a day was left', async () => {
-    // A key has seven names: among those of the first, between the two, and among those of the second.
-    for (let names = 1; names <= 13; names += 1) {
-      await session.query('delete from usage_combined_days')
-      await session.query('delete from usage_combined')
+    // A key has six names: among those of the first, between the two, and among those of the second.
+    for (let names = 1; names <= 11; names += 1) {
+      await forgetDays()
       await combineUntil(FIRST + DAY, 100)
       assert.equal(await combine(names), names)
       assert.equal(await untilSeconds(), FIRST + DAY, 'the second day is combined in part')
@@ -184,10 +188,9 @@ describe('combined sums by day', () => {
   })
 
   it('have what is settled late and what is given back, on a day that is combined, in part, or not yet', async () => {
-    await session.query('delete from usage_combined_days')
-    await session.query('delete from usage_combined')
+    await forgetDays()
     await combineUntil(FIRST + DAY, 100)
-    assert.equal(await combine(7), 7)
+    assert.equal(await combine(6), 6)
     assert.equal(await untilSeconds(), FIRST + DAY, 'the second day is combined in part')
     for (const party of keys) await charge(party, everything([-1, 0, 1, 2]))
     await assertReports()
@@ -226,8 +229,7 @@ describe('combined sums by day', () => {
   }
 
   it('are made by one at a time, while nobody adds up, and all of a step or nothing when its connection dies', async () => {
-    await session.query('delete from usage_combined_days')
-    await session.query('delete from usage_combined')
+    await forgetDays()
     const combining = createCombining(pool, systemClock)
     const other = await openSession(database.url)
     try {
@@ -272,9 +274,9 @@ describe('combined sums by day', () => {
     const counts =
       'requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged'
     await session.query(
-      `insert into usage_sums (credential_id, about, hour, subject, operation, model, route, account_id, ${counts})
-       select $1::uuid, 'tag:env', to_timestamp($3) + make_interval(hours => hour), 'prod', 'operation', 'model ' || kind % 10, kind::text, $2, 1, 0, 0, 0, 0, 0, 2, 2
-       from generate_series(0, $4::integer) hour, generate_series(1, $5::integer) kind`,
+      `insert into usage_sums (credential_id, about, grain, subject, starts_at, operation, model, account_id, ${counts})
+       select $1::uuid, 'tag:env', 'hour', 'prod', to_timestamp($3) + make_interval(hours => hour), 'operation ' || kind / 10, 'model ' || kind % 10, $2, 1, 0, 0, 0, 0, 0, 2, 2
+       from generate_series(0, $4::integer) hour, generate_series(0, $5::integer - 1) kind`,
       [credentialId, accountId, startSeconds, MONTH * 24 - 1, kinds],
     )
     const query = {
@@ -289,11 +291,11 @@ describe('combined sums by day', () => {
     await assert.rejects(readUsage(pool, query), { code: 'invalid_request', message: /50,000/ })
     // As they are when whoever combines has come to the end of the month.
     await session.query(
-      `insert into usage_days (scope_id, about, subject, day, account_id, ${counts})
-       select $1::uuid, 'tag:env', 'prod', to_timestamp($3) + make_interval(hours => 24 * day), $2, 1, 0, 0, 0, 0, 0, 2, 2 from generate_series(0, $4::integer) day`,
+      `insert into usage_totals (scope_id, about, grain, subject, starts_at, account_id, ${counts})
+       select $1::uuid, 'tag:env', 'day', 'prod', to_timestamp($3) + make_interval(hours => 24 * day), $2, 1, 0, 0, 0, 0, 0, 2, 2 from generate_series(0, $4::integer) day`,
       [credentialId, accountId, startSeconds, MONTH - 1],
     )
-    await session.query('delete from usage_combined_days')
+    await forgetDays()
     await combineUntil(endSeconds, 50)
     const { groups = [], totals } = await readUsage(pool, query)
     assert.equal(totals.requests, BigInt(MONTH * 24 * kinds))
@@ -311,7 +313,7 @@ describe('combined sums by day', () => {
     // The parts of the first and the last day are hours.
     const cut = await readUsage(pool, { ...query, startSeconds: startSeconds + HOUR, endSeconds: endSeconds - HOUR })
     assert.equal(cut.totals.requests, BigInt((MONTH * 24 - 2) * kinds))
-    for (const table of ['usage_sums', 'usage_days', 'usage_combined_days'])
+    for (const table of ['usage_sums', 'usage_totals'])
       await session.query(`delete from ${table} where account_id = $1`, [accountId])
   })
 
@@ -320,12 +322,13 @@ describe('combined sums by day', () => {
     await adding()
     while ((await combine(100)) > 0);
     const labels = async () => {
-      const [row] = await session.query('select count(subject_label)::integer as labels from usage_combined_days')
+      const [row] = await session.query(
+        "select count(subject_label)::integer as labels from usage_sums where grain = 'day'",
+      )
       return row?.labels
     }
     assert.ok(Number(await labels()) > 0)
-    await session.query('delete from usage_combined_days')
-    await session.query('delete from usage_combined')
+    await forgetDays()
     const other = await openSession(database.url)
     try {
       await other.query('begin')
@@ -359,30 +362,30 @@ describe('combined sums by day', () => {
       'requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged'
     const fill = (subject: string, rows: number) =>
       session.query(
-        `insert into usage_combined_days (credential_id, about, subject, day, operation, model, account_id, ${counts})
-         select gen_random_uuid(), 'tag:team', $1, date_trunc('day', now(), 'UTC') - make_interval(days => 150), '', '', gen_random_uuid(), 1, 0, 0, 0, 0, 0, 1, 1
+        `insert into usage_sums (credential_id, about, grain, subject, starts_at, operation, model, account_id, ${counts})
+         select gen_random_uuid(), 'tag:team', 'day', $1, date_trunc('day', now(), 'UTC') - make_interval(days => 150), '', '', gen_random_uuid(), 1, 0, 0, 0, 0, 0, 1, 1
          from generate_series(1, $2::integer)`,
         [subject, rows],
       )
     await fill('', KEPT)
     await fill('red', NAMED)
-    const read = await rowsRead(database.url, 'usage_combined_days', async (one) => {
+    const read = await rowsRead(database.url, 'usage_sums', async (one) => {
       const { rows } = await one.query(
-        `select drop_old_usage(of_table => 'usage_combined_days', first_day => now() - interval '1100 days', first_hour => now() - interval '101 days', most => 5000) as dropped`,
+        `select drop_old_usage(of_table => 'usage_sums', first_lasting => now() - interval '1100 days', first_brief => now() - interval '101 days', most => 5000) as dropped`,
       )
       assert.deepEqual(rows, [{ dropped: NAMED }])
     })
     assert.ok(read <= 2 * NAMED, `${read} rows read`)
     await fill('red', NAMED)
     assert.equal(await dropOldUsage(pool, 1_100), NAMED)
-    await session.query("delete from usage_combined_days where day < now() - interval '140 days'")
+    await session.query("delete from usage_sums where starts_at < now() - interval '140 days'")
     await assertReports()
   })
 
   it('and hours are known to be gone up to what was dropped, wherever a clock was that ran ahead', async () => {
     const [before] = await session.query('select hours_from from usage_kept')
     await session.query(
-      `select drop_old_usage(of_table => 'usage_sums', first_day => '-infinity', first_hour => now() + interval '264 days', most => 1000000)`,
+      `select drop_old_usage(of_table => 'usage_sums', first_lasting => '-infinity', first_brief => now() + interval '264 days', most => 1000000)`,
     )
     const [row] = await session.query(
       "select hours_from <= now() + interval '1 hour' as is_past, hours_from from usage_kept",

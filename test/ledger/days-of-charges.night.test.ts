@@ -176,9 +176,12 @@ async function chargeInBulk(day: string, charges: number): Promise<void> {
     [allowanceId, noon, charges],
   )
   await session.query(
-    'insert into usage_hours values ($1, $2, $3, $4::bigint, 0, 0, 0, 0, 0, 2 * $4::bigint, 2 * $4::bigint)',
-    [credentialId, noon, accountId, charges],
+    `insert into usage_tail (account_id, credential_id, at, operation, requests, failed_requests,
+       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+     values ($1, $2, $3, 'probe', $4::bigint, 0, 0, 0, 0, 0, 2 * $4::bigint, 2 * $4::bigint)`,
+    [accountId, credentialId, noon, charges],
   )
+  await session.query('select add_up_usage(most => 1000)')
 }
 
 async function carriedForward({ accountId, allowances }: Old) {

@@ -5,6 +5,7 @@ import { nanos } from '../../server/src/kernel/money.ts'
 import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
 import {
   COMBINED_DAYS,
+  COMBINED_HOURS,
   chargesOfDay,
   DAYS,
   endOfSums,
@@ -14,7 +15,6 @@ import {
   HOURS,
   keysOf,
   labelSteps,
-  SUMS,
 } from '../../server/src/ledger/erase-labels.ts'
 import { reverseCharge } from '../../server/src/ledger/reverse.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
@@ -68,8 +68,8 @@ const labelsOf = async (accountId: string) => {
     `select (select count(*)::integer from charges where account_id = $1 and end_user_label is not null) as charges,
        (select count(*)::integer from entries where account_id = $1 and end_user_label is not null) as entries,
        (select count(*)::integer from usage_sums where account_id = $1 and subject_label is not null) as sums,
-       (select count(*)::integer from usage_hour_sums where account_id = $1 and subject_label is not null) as hours,
-       (select count(*)::integer from usage_days where account_id = $1 and subject_label is not null) as days,
+       (select count(*)::integer from usage_totals where account_id = $1 and grain = 'hour' and subject_label is not null) as hours,
+       (select count(*)::integer from usage_totals where account_id = $1 and grain = 'day' and subject_label is not null) as days,
        (select count(*)::integer from usage_tail where account_id = $1 and end_user_label is not null) as waiting`,
     [accountId],
   )
@@ -153,16 +153,16 @@ describe('labels of end users', () => {
         [/^charges_\d+_account_id_ended_at_idx$/, chargesOfDay(inDay(later))],
         [/^charges_\d+_pkey$/, eraseOfDay(today, [accountId])],
         [/^entries_of_account/, entriesOf(accountId, [])],
-        [/^usage_sums_of_account$/, endOfSums(SUMS, accountId, [])],
-        [/^usage_sums_of_account$/, eraseSums(SUMS, accountId, [], end)],
-        [/^usage_combined_days_of_account$/, endOfSums(COMBINED_DAYS, accountId, [])],
-        [/^usage_combined_days_of_account$/, eraseSums(COMBINED_DAYS, accountId, [], end)],
-        [/^usage_hour_sums_pkey$/, endOfSums(HOURS, credentialId, [])],
-        [/^usage_hour_sums_pkey$/, eraseSums(HOURS, credentialId, [], end)],
-        [/^usage_days_pkey$/, endOfSums(DAYS, credentialId, [])],
-        [/^usage_days_pkey$/, eraseSums(DAYS, credentialId, [], null)],
-        [/^credentials_(in_order|of_account)$|^usage_hour_sums/, keysOf(HOURS, accountId, accountId)],
-        [/^credentials_(in_order|of_account)$|^usage_days/, keysOf(DAYS, accountId, accountId)],
+        [/^usage_sums_of_account$/, endOfSums(COMBINED_HOURS, accountId, [])],
+        [/^usage_sums_of_account$/, eraseSums(COMBINED_HOURS, accountId, [], end)],
+        [/^usage_sums_of_account$/, endOfSums(COMBINED_DAYS, accountId, [])],
+        [/^usage_sums_of_account$/, eraseSums(COMBINED_DAYS, accountId, [], end)],
+        [/^usage_totals_pkey$/, endOfSums(HOURS, credentialId, [])],
+        [/^usage_totals_pkey$/, eraseSums(HOURS, credentialId, [], end)],
+        [/^usage_totals_pkey$/, endOfSums(DAYS, credentialId, [])],
+        [/^usage_totals_pkey$/, eraseSums(DAYS, credentialId, [], null)],
+        [/^credentials_(in_order|of_account)$|^usage_totals/, keysOf(HOURS, accountId, accountId)],
+        [/^credentials_(in_order|of_account)$|^usage_totals/, keysOf(DAYS, accountId, accountId)],
       ]
       for (const [index, { text, values }] of statements) {
         const { rows } = await client.query(`explain (format json) ${text}`, values)

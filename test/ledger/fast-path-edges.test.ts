@@ -29,8 +29,7 @@ import {
 import { connect, ids, makeAllowance, makeCredential } from './world.ts'
 
 /**
- * What generated calls seldom or never ask of the statements for calls that fit: limits that differ, ids of two days, keys and budgets of somebody else. One call goes by
- * one form of a statement, two of an account by the other, and both have to ask the same.
+ * What generated calls seldom or never ask of the statements for calls that fit: limits that differ, ids of two days, keys and budgets of somebody else.
  */
 const database = await freshDatabase()
 const { pools, ownerId } = connect(database.url)
@@ -79,105 +78,102 @@ async function leavesAlone(...calls: readonly UsualCall[]): Promise<void> {
   )
 }
 
-for (const count of [1, 2]) {
-  const several = (make: () => UsualCall) => Array.from({ length: count }, make)
-  const called = count === 1 ? 'one call' : 'two calls of an account'
+const two = (make: () => UsualCall): readonly [UsualCall, UsualCall] => [make(), make()]
 
-  describe(`a begin of calls that fit, with ${called}`, () => {
-    it('begins nothing that is beyond a limit by itself, in a window that has not begun', async () => {
-      const party = await makeParty(pool, 100n)
-      await leavesAlone(...several(() => usual(party, { tokens: 101 })))
-      await leavesAlone(...several(() => usual(party, { window: { requestLimit: 0 } })))
-      await leavesAlone(...several(() => usual(party, { places: 0 })))
-      assert.equal(await windowOf(pool, party, 'all'), undefined)
-    })
-
-    it("begins nothing by a key of another account, whoever's money it would be", async () => {
-      const [party, stranger] = [await makeParty(pool, 100n), await makeParty(pool, 100n)]
-      await leavesAlone(...several(() => usual({ ...party, credentialId: stranger.credentialId })))
-      assert.equal(await windowOf(pool, stranger, 'all'), undefined)
-    })
-
-    it('begins nothing of a budget while another one stands with the key', async () => {
-      const party = await makeParty(pool, 100n)
-      const [roomy, own] = [
-        await makeAllowance(pool, party.accountId, 'total', 90n),
-        await makeAllowance(pool, party.accountId, 'total', 5n),
-      ]
-      await pool.query('select meter_budget(credential => $1, allowance => $2)', [party.credentialId, roomy])
-      await leavesAlone(...several(() => usual(party, { own })))
-      assert.deepEqual(await periodsOf(pool, roomy), [{ charged: 0n, held: 0n }])
-    })
-
-    it('begins them when it has waited, not when it was sent: tokens of a window that began meanwhile are given back', async () => {
-      const party = await makeParty(pool, 100n)
-      const calls = several(() => usual(party, { tokens: 20 }))
-      await whileLocked(
-        { url: database.url, observer: pool, ...party },
-        (holder) => holder.begin(callOf(party, { tokens: 7, windows: [ALL] })),
-        (waiter) => waiter.beginFitting(...calls),
-      )
-      assert.equal((await windowOf(pool, party, 'all'))?.tokens, 7n + 20n * BigInt(count))
-      await session.end(...calls.map(voidOf))
-      assert.equal((await windowOf(pool, party, 'all'))?.tokens, 7n)
-      await agrees(party)
-    })
-
-    it('notes whose calls they are, and who runs them', async () => {
-      const party = await makeParty(pool, 100n)
-      const attribution = { model: 'm', endUser: { id: ids.next(), label: 'Ann' }, tags: [] }
-      const calls = several(() => usual(party, { attribution }))
-      await session.beginFitting(...calls)
-      await session.begin({ ...usual(party, { attribution }), windows: [] })
-      const { rows } = await pool.query(
-        'select asked_model, end_user, end_user_label, owner_id, count(*)::integer from holds where account_id = $1 group by 1, 2, 3, 4',
-        [party.accountId],
-      )
-      assert.equal(rows.length, 1, 'all alike, by the statement and by the judging function')
-      assert.deepEqual([rows[0]?.end_user, rows[0]?.end_user_label], [attribution.endUser.id, 'Ann'])
-    })
+describe('a begin of calls that fit', () => {
+  it('begins nothing that is beyond a limit by itself, in a window that has not begun', async () => {
+    const party = await makeParty(pool, 100n)
+    await leavesAlone(usual(party, { tokens: 101 }))
+    await leavesAlone(usual(party, { window: { requestLimit: 0 } }))
+    await leavesAlone(usual(party, { places: 0 }))
+    assert.equal(await windowOf(pool, party, 'all'), undefined)
   })
 
-  describe(`an end of calls that fit, with ${called}`, () => {
-    it('leaves calls alone that have reserved tokens in two windows', async () => {
-      const party = await makeParty(pool, 100n)
-      const calls = several(() => usual(party, { tokens: 20 }))
-      await session.beginFitting(...calls)
-      await passTime(pool, party, 61)
-      await session.begin(callOf(party, { tokens: 3, windows: [ALL] }))
-      for (const { id, accountId, windows } of calls)
-        await session.extend({ id, accountId, windows, amount: nanos(10n), tokens: 30 })
-      const endings = calls.map((call) => postOf(call, 4n, { inputTokens: 25 }))
-      assert.deepEqual(
-        await session.endFitting(...calls.map((call, at) => [call, endings[at] ?? assert.fail()] as const)),
-        calls.map(() => undefined),
-      )
-      await session.end(...endings)
-      assert.equal((await windowOf(pool, party, 'all'))?.tokens, 3n + 5n * BigInt(count))
-      await agrees(party)
-    })
-
-    it('ends them when it has waited, not when it was sent', async () => {
-      const party = await makeParty(pool, 100n)
-      const calls = several(() => usual(party))
-      await session.beginFitting(...calls)
-      let at: unknown
-      await whileLocked(
-        { url: database.url, observer: pool, ...party },
-        async (holder) => {
-          const [row] = await holder.query('select clock_timestamp()::text as at')
-          at = row?.at
-        },
-        (waiter) => waiter.endFitting(...calls.map((call) => [call, voidOf(call)] as const)),
-      )
-      const { rowCount } = await pool.query('select from charges where account_id = $1 and ended_at > $2', [
-        party.accountId,
-        at,
-      ])
-      assert.equal(rowCount, count)
-    })
+  it("begins nothing by a key of another account, whoever's money it would be", async () => {
+    const [party, stranger] = [await makeParty(pool, 100n), await makeParty(pool, 100n)]
+    await leavesAlone(usual({ ...party, credentialId: stranger.credentialId }))
+    assert.equal(await windowOf(pool, stranger, 'all'), undefined)
   })
-}
+
+  it('begins nothing of a budget while another one stands with the key', async () => {
+    const party = await makeParty(pool, 100n)
+    const [roomy, own] = [
+      await makeAllowance(pool, party.accountId, 'total', 90n),
+      await makeAllowance(pool, party.accountId, 'total', 5n),
+    ]
+    await pool.query('select meter_budget(credential => $1, allowance => $2)', [party.credentialId, roomy])
+    await leavesAlone(usual(party, { own }))
+    assert.deepEqual(await periodsOf(pool, roomy), [{ charged: 0n, held: 0n }])
+  })
+
+  it('begins them when it has waited, not when it was sent: tokens of a window that began meanwhile are given back', async () => {
+    const party = await makeParty(pool, 100n)
+    const calls = two(() => usual(party, { tokens: 20 }))
+    await whileLocked(
+      { url: database.url, observer: pool, ...party },
+      (holder) => holder.begin(callOf(party, { tokens: 7, windows: [ALL] })),
+      (waiter) => waiter.beginFitting(...calls),
+    )
+    assert.equal((await windowOf(pool, party, 'all'))?.tokens, 47n)
+    await session.end(...calls.map(voidOf))
+    assert.equal((await windowOf(pool, party, 'all'))?.tokens, 7n)
+    await agrees(party)
+  })
+
+  it('notes whose calls they are, and who runs them', async () => {
+    const party = await makeParty(pool, 100n)
+    const attribution = { model: 'm', endUser: { id: ids.next(), label: 'Ann' }, tags: [] }
+    const calls = two(() => usual(party, { attribution }))
+    await session.beginFitting(...calls)
+    await session.begin({ ...usual(party, { attribution }), windows: [] })
+    const { rows } = await pool.query(
+      'select asked_model, end_user, end_user_label, owner_id, count(*)::integer from holds where account_id = $1 group by 1, 2, 3, 4',
+      [party.accountId],
+    )
+    assert.equal(rows.length, 1, 'all alike, by the statement and by the judging function')
+    assert.deepEqual([rows[0]?.end_user, rows[0]?.end_user_label], [attribution.endUser.id, 'Ann'])
+  })
+})
+
+describe('an end of calls that fit', () => {
+  it('leaves calls alone that have reserved tokens in two windows', async () => {
+    const party = await makeParty(pool, 100n)
+    const calls = two(() => usual(party, { tokens: 20 }))
+    await session.beginFitting(...calls)
+    await passTime(pool, party, 61)
+    await session.begin(callOf(party, { tokens: 3, windows: [ALL] }))
+    for (const { id, accountId, windows } of calls)
+      await session.extend({ id, accountId, windows, amount: nanos(10n), tokens: 30 })
+    const endings = calls.map((call) => postOf(call, 4n, { inputTokens: 25 }))
+    assert.deepEqual(
+      await session.endFitting(...calls.map((call, at) => [call, endings[at] ?? assert.fail()] as const)),
+      calls.map(() => undefined),
+    )
+    await session.end(...endings)
+    assert.equal((await windowOf(pool, party, 'all'))?.tokens, 13n)
+    await agrees(party)
+  })
+
+  it('ends them when it has waited, not when it was sent', async () => {
+    const party = await makeParty(pool, 100n)
+    const calls = two(() => usual(party))
+    await session.beginFitting(...calls)
+    let at: unknown
+    await whileLocked(
+      { url: database.url, observer: pool, ...party },
+      async (holder) => {
+        const [row] = await holder.query('select clock_timestamp()::text as at')
+        at = row?.at
+      },
+      (waiter) => waiter.endFitting(...calls.map((call) => [call, voidOf(call)] as const)),
+    )
+    const { rowCount } = await pool.query('select from charges where account_id = $1 and ended_at > $2', [
+      party.accountId,
+      at,
+    ])
+    assert.equal(rowCount, 2)
+  })
+})
 
 describe('calls that fit, of which one is of another day', () => {
   it('are known again each by the day of its id', async () => {
@@ -291,11 +287,11 @@ describe('a key whose call did not fit', () => {
       await path.begin(query, ownerId, [usual(party, asks)])
       return (await take()).map(({ name }) => name)
     }
-    assert.deepEqual(await names({ tokens: 101 }), ['begin_fitting_calls_each', 'begin_attributed_calls'])
+    assert.deepEqual(await names({ tokens: 101 }), ['begin_fitting_calls', 'begin_attributed_calls'])
     nowMs = 1_999
     assert.deepEqual(await names({}), ['begin_attributed_calls'])
     nowMs = 2_000
-    assert.deepEqual(await names({}), ['begin_fitting_calls_each'])
+    assert.deepEqual(await names({}), ['begin_fitting_calls'])
   })
 })
 
@@ -358,8 +354,7 @@ describe('a budget', () => {
 })
 
 describe('statements beside each other, of which one fails', () => {
-  const EACH = 'begin_fitting_calls_each'
-  const MANY = 'begin_fitting_calls'
+  const FIT = 'begin_fitting_calls'
   const JUDGE = 'begin_attributed_calls'
   const [lost, refused] = [new Unanswered('lost'), new Error('refused')]
 
@@ -399,15 +394,15 @@ describe('statements beside each other, of which one fails', () => {
   }
 
   it('leave nobody unanswered but whose outcome is unknown, and that one is judged next', async () => {
-    const { batch, begin, sent, agree } = await stage({ [EACH]: lost })
+    const { batch, begin, sent, agree } = await stage({ [FIT]: lost })
     assert.deepEqual(await begin(...batch), [lost, 'begun'])
     assert.deepEqual(await begin(...batch.slice(0, 1)), ['begun'])
-    assert.deepEqual(sent, [EACH, JUDGE, JUDGE])
+    assert.deepEqual(sent, [FIT, JUDGE, JUDGE])
     await agree()
   })
 
   it('hold once what was carried out though its answer was lost', async () => {
-    const { batch, one, begin, agree } = await stage({ [EACH]: lost }, true)
+    const { batch, one, begin, agree } = await stage({ [FIT]: lost }, true)
     assert.deepEqual(await begin(...batch), [lost, 'begun'])
     assert.deepEqual(await begin(...batch.slice(0, 1)), ['begun'])
     assert.equal((await moneyOf(pool, one)).held, 10n)
@@ -416,7 +411,7 @@ describe('statements beside each other, of which one fails', () => {
 
   for (const carriedOut of [true, false]) {
     it(`charge once at an end that ${carriedOut ? 'was carried out and its answer lost' : 'was lost'}, and the others beside it at once`, async () => {
-      const { batch, one, begin, end, agree } = await stage({ end_fitting_calls_each: lost }, carriedOut)
+      const { batch, one, begin, end, agree } = await stage({ end_fitting_calls: lost }, carriedOut)
       await begin(...batch)
       assert.deepEqual(await end(...batch), [lost, 4n])
       assert.deepEqual(await end(...batch.slice(0, 1)), [4n])
@@ -432,15 +427,9 @@ describe('statements beside each other, of which one fails', () => {
   })
 
   it('leave what seemed to fit to the judging function, where PostgreSQL refused it', async () => {
-    const { batch, begin, sent, agree } = await stage({ [EACH]: refused })
+    const { batch, begin, sent, agree } = await stage({ [FIT]: refused })
     assert.deepEqual(await begin(...batch), ['begun', 'begun'])
-    assert.deepEqual(sent, [EACH, JUDGE, JUDGE])
-    await agree()
-  })
-
-  it('leave those to the judging function that PostgreSQL refused, and nobody else, of the two for usual calls', async () => {
-    const { batch, other, begin, agree } = await stage({ [EACH]: lost, [MANY]: refused })
-    assert.deepEqual(await begin(...batch.slice(0, 1), usual(other), usual(other)), [lost, 'begun', 'begun'])
+    assert.deepEqual(sent, [FIT, JUDGE, JUDGE])
     await agree()
   })
 })

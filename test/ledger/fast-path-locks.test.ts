@@ -70,14 +70,7 @@ const endsLate = (calls: Calls, change: Change, amount = 4n): Promise<readonly (
     waiter.endFitting(...calls.map((call) => [call, postOf(call, amount, { inputTokens: 5 })] as const)),
   )
 
-/** One call is begun and ended by one form of the statement, two of an account by the other. */
-const COUNTS = [1, 2] as const
-const calledBy = (count: number) => (count === 1 ? 'one call' : 'two calls of its account')
-
-function several(count: number, make: () => UsualCall): Calls {
-  const [first = make(), ...others] = Array.from({ length: count }, make)
-  return [first, ...others]
-}
+const two = (make: () => UsualCall): Calls => [make(), make()]
 
 const agrees = async ({ accountId }: Party) => assert.deepEqual(await verifyLedger(pool, [accountId]), [])
 
@@ -138,34 +131,32 @@ describe('a begin of calls that fit, which waits for its account', () => {
         ),
     ],
   ]
-  for (const count of COUNTS) {
-    for (const [title, change] of cases) {
-      it(`begins nothing and changes nothing where ${title}, with ${calledBy(count)}`, async () => {
-        const { party, own } = await makeMetered()
-        const calls = several(count, () => usual(party, { own }))
-        const none = calls.map(() => undefined)
-        assert.deepEqual(await beginsLate(calls, change(party, own)), none)
-        const known = calls.map(({ id }) => id)
-        assert.equal((await pool.query('select from holds where id = any ($1)', [known])).rowCount, 0)
-        const state = await stateOf(party)
-        // Whoever comes next without waiting finds the same, and leaves the same.
-        assert.deepEqual(await session.beginFitting(...several(count, () => usual(party, { own }))), none)
-        assert.deepEqual(await stateOf(party), state)
-      })
-    }
-
-    it(`begins after the wait where nothing is in the way, with ${calledBy(count)}`, async () => {
+  for (const [title, change] of cases) {
+    it(`begins nothing and changes nothing where ${title}`, async () => {
       const { party, own } = await makeMetered()
-      const calls = several(count, () => usual(party, { own }))
-      const begun = await beginsLate(calls, (holder) => holder.query('select'))
-      assert.deepEqual(
-        begun.map((judgement) => judgement?.outcome),
-        calls.map(() => 'begun'),
-      )
-      assert.deepEqual(await periodsOf(pool, own), [{ charged: 0n, held: 10n * BigInt(count) }])
-      await agrees(party)
+      const calls = two(() => usual(party, { own }))
+      const none = calls.map(() => undefined)
+      assert.deepEqual(await beginsLate(calls, change(party, own)), none)
+      const known = calls.map(({ id }) => id)
+      assert.equal((await pool.query('select from holds where id = any ($1)', [known])).rowCount, 0)
+      const state = await stateOf(party)
+      // Whoever comes next without waiting finds the same, and leaves the same.
+      assert.deepEqual(await session.beginFitting(...two(() => usual(party, { own }))), none)
+      assert.deepEqual(await stateOf(party), state)
     })
   }
+
+  it('begins after the wait where nothing is in the way', async () => {
+    const { party, own } = await makeMetered()
+    const calls = two(() => usual(party, { own }))
+    const begun = await beginsLate(calls, (holder) => holder.query('select'))
+    assert.deepEqual(
+      begun.map((judgement) => judgement?.outcome),
+      calls.map(() => 'begun'),
+    )
+    assert.deepEqual(await periodsOf(pool, own), [{ charged: 0n, held: 20n }])
+    await agrees(party)
+  })
 
   it('holds nothing of an id that was voided meanwhile, and nothing twice of one that was begun', async () => {
     const { party, own } = await makeMetered()
@@ -182,7 +173,7 @@ describe('a begin of calls that fit, which waits for its account', () => {
 
   it('holds nothing of two of which one was voided meanwhile: they are judged together', async () => {
     const { party, own } = await makeMetered()
-    const calls = several(2, () => usual(party, { own }))
+    const calls = two(() => usual(party, { own }))
     assert.deepEqual(await beginsLate(calls, (holder) => holder.end(voidOf(calls[0]))), [undefined, undefined])
     assert.equal((await moneyOf(pool, party)).held, 0n)
     assert.deepEqual(await outcomesOf(session.begin(...calls)), ['ended', 'begun'])
@@ -218,135 +209,127 @@ const EXTENDED = `select extend_calls(owner_id_in => owner_id, accounts_in => ar
   call_amounts => '{40}', call_tokens => '{30}', ask_windows_to => '{1}', ask_groups => '{all}', ask_seconds => '{60}', ask_token_limits => '{100}')
   from holds where id = $1`
 
-for (const count of COUNTS) {
-  const all = BigInt(count)
+describe('an end of calls that fit, which waits for its account', () => {
+  async function begun() {
+    const { party, own } = await makeMetered(50n, 'day')
+    const calls = two(() => usual(party, { own }))
+    for (const judgement of await session.beginFitting(...calls)) assert.equal(judgement?.outcome, 'begun')
+    return { party, own, calls }
+  }
 
-  describe(`an end of calls that fit, which waits for its account, with ${calledBy(count)}`, () => {
-    async function begun() {
-      const { party, own } = await makeMetered(50n, 'day')
-      const calls = several(count, () => usual(party, { own }))
-      for (const judgement of await session.beginFitting(...calls)) assert.equal(judgement?.outcome, 'begun')
-      return { party, own, calls }
-    }
-
-    it('ends nothing that was ended meanwhile', async () => {
-      const { party, own, calls } = await begun()
-      const [first, ...others] = await endsLate(calls, (holder) => holder.end(postOf(calls[0], 7n)))
-      assert.equal(first, undefined)
-      for (const settlement of others) assert.equal(settlement?.charged, 4n)
-      const charged = 7n + 4n * (all - 1n)
-      assert.deepEqual(await periodsOf(pool, own), [{ charged, held: 0n }])
-      assert.equal((await moneyOf(pool, party)).charged, charged)
-      await agrees(party)
-    })
-
-    it('is refused by PostgreSQL as a whole where the call was extended meanwhile, and then judged', async () => {
-      // A constraint is checked before PostgreSQL finds that the row is another by now: what was held when the wait began is less than what is released.
-      const { party, own, calls } = await begun()
-      await assert.rejects(
-        endsLate(calls, (holder) => holder.query(EXTENDED, [calls[0].id]), 33n),
-        /violates check constraint "accounts_held_check"/,
-      )
-      const [settlement] = await session.end(...calls.map((call) => postOf(call, 33n, { inputTokens: 5 })))
-      const charged = 33n + 10n * (all - 1n)
-      assert.deepEqual([settlement?.charged, settlement?.overrun], [33n, 0n])
-      assert.deepEqual(await periodsOf(pool, own), [{ charged, held: 0n }])
-      assert.equal((await windowOf(pool, party, 'all'))?.tokens, 5n * all)
-      await agrees(party)
-    })
-
-    it('leaves calls alone of an account that has promotional credit or debt by then', async () => {
-      for (const sql of [
-        `select credit_account($2, $1, 'promotion', 50)`,
-        "select reverse_payment($2, id, 100) from entries where account_id = $1 and kind = 'payment'",
-      ]) {
-        const { party, calls } = await begun()
-        assert.deepEqual(
-          await endsLate(calls, (holder) => holder.query(sql, [party.accountId, ids.next()])),
-          calls.map(() => undefined),
-        )
-        assert.equal((await moneyOf(pool, party)).held, 10n * all)
-        await session.end(...calls.map((call) => postOf(call, 4n)))
-        await agrees(party)
-      }
-    })
-
-    it('leaves the tokens of a window alone that was begun meanwhile', async () => {
-      const { party, calls } = await begun()
-      const { credentialId } = party
-      for (const sql of [
-        "update holds set begun_at = begun_at - interval '61 seconds' where credential_id = $1",
-        "update credentials set all_started_at = all_started_at - interval '61 seconds' where id = $1",
-      ])
-        await pool.query(sql, [credentialId])
-      await endsLate(calls, (holder) => holder.begin(callOf(party, { tokens: 30, windows: [ALL] })))
-      assert.equal((await windowOf(pool, party, 'all'))?.tokens, 30n)
-      await agrees(party)
-    })
-
-    it('charges the period in which the call began, though that was put elsewhere meanwhile', async () => {
-      const { party, own, calls } = await begun()
-      const day = "interval '1 day'"
-      for (const sql of [
-        `update holds set begun_at = begun_at - ${day} where credential_id = $1`,
-        `update credentials set budget_starts_at = budget_starts_at - ${day}, budget_ends_at = budget_ends_at - ${day} where id = $1`,
-      ])
-        await pool.query(sql, [party.credentialId])
-      const settlements = await endsLate(calls, (holder) =>
-        holder.query('select meter_budget(credential => $1, allowance => $2)', [party.credentialId, own]),
-      )
-      for (const settlement of settlements) assert.equal(settlement?.charged, 4n)
-      assert.deepEqual(await periodsOf(pool, own), [
-        { charged: 4n * all, held: 0n },
-        { charged: 0n, held: 0n },
-      ])
-      await agrees(party)
-    })
-
-    it('gives no place among the calls at once back that nobody had any more', async () => {
-      const { party, calls } = await begun()
-      await endsLate(calls, (holder) => holder.query('select mark_unsettled(array[$1::uuid], null)', [calls[0].id]))
-      await agrees(party)
-    })
+  it('ends nothing that was ended meanwhile', async () => {
+    const { party, own, calls } = await begun()
+    const [first, second] = await endsLate(calls, (holder) => holder.end(postOf(calls[0], 7n)))
+    assert.equal(first, undefined)
+    assert.equal(second?.charged, 4n)
+    const charged = 11n
+    assert.deepEqual(await periodsOf(pool, own), [{ charged, held: 0n }])
+    assert.equal((await moneyOf(pool, party)).charged, charged)
+    await agrees(party)
   })
-}
+
+  it('is refused by PostgreSQL as a whole where the call was extended meanwhile, and then judged', async () => {
+    // A constraint is checked before PostgreSQL finds that the row is another by now: what was held when the wait began is less than what is released.
+    const { party, own, calls } = await begun()
+    await assert.rejects(
+      endsLate(calls, (holder) => holder.query(EXTENDED, [calls[0].id]), 33n),
+      /violates check constraint "accounts_held_check"/,
+    )
+    const [settlement] = await session.end(...calls.map((call) => postOf(call, 33n, { inputTokens: 5 })))
+    const charged = 43n
+    assert.deepEqual([settlement?.charged, settlement?.overrun], [33n, 0n])
+    assert.deepEqual(await periodsOf(pool, own), [{ charged, held: 0n }])
+    assert.equal((await windowOf(pool, party, 'all'))?.tokens, 10n)
+    await agrees(party)
+  })
+
+  it('leaves calls alone of an account that has promotional credit or debt by then', async () => {
+    for (const sql of [
+      `select credit_account($2, $1, 'promotion', 50)`,
+      "select reverse_payment($2, id, 100) from entries where account_id = $1 and kind = 'payment'",
+    ]) {
+      const { party, calls } = await begun()
+      assert.deepEqual(
+        await endsLate(calls, (holder) => holder.query(sql, [party.accountId, ids.next()])),
+        calls.map(() => undefined),
+      )
+      assert.equal((await moneyOf(pool, party)).held, 20n)
+      await session.end(...calls.map((call) => postOf(call, 4n)))
+      await agrees(party)
+    }
+  })
+
+  it('leaves the tokens of a window alone that was begun meanwhile', async () => {
+    const { party, calls } = await begun()
+    const { credentialId } = party
+    for (const sql of [
+      "update holds set begun_at = begun_at - interval '61 seconds' where credential_id = $1",
+      "update credentials set all_started_at = all_started_at - interval '61 seconds' where id = $1",
+    ])
+      await pool.query(sql, [credentialId])
+    await endsLate(calls, (holder) => holder.begin(callOf(party, { tokens: 30, windows: [ALL] })))
+    assert.equal((await windowOf(pool, party, 'all'))?.tokens, 30n)
+    await agrees(party)
+  })
+
+  it('charges the period in which the call began, though that was put elsewhere meanwhile', async () => {
+    const { party, own, calls } = await begun()
+    const day = "interval '1 day'"
+    for (const sql of [
+      `update holds set begun_at = begun_at - ${day} where credential_id = $1`,
+      `update credentials set budget_starts_at = budget_starts_at - ${day}, budget_ends_at = budget_ends_at - ${day} where id = $1`,
+    ])
+      await pool.query(sql, [party.credentialId])
+    const settlements = await endsLate(calls, (holder) =>
+      holder.query('select meter_budget(credential => $1, allowance => $2)', [party.credentialId, own]),
+    )
+    for (const settlement of settlements) assert.equal(settlement?.charged, 4n)
+    assert.deepEqual(await periodsOf(pool, own), [
+      { charged: 8n, held: 0n },
+      { charged: 0n, held: 0n },
+    ])
+    await agrees(party)
+  })
+
+  it('gives no place among the calls at once back that nobody had any more', async () => {
+    const { party, calls } = await begun()
+    await endsLate(calls, (holder) => holder.query('select mark_unsettled(array[$1::uuid], null)', [calls[0].id]))
+    await agrees(party)
+  })
+})
 
 describe('a batch of calls that fit, of several accounts', () => {
   for (const statement of ['begin', 'end'] as const) {
-    for (const calls of [1, 2]) {
-      it(`locks them in the order of their ids in ${statement}, with ${calls} of each`, async () => {
-        const parties = [await makeParty(pool, 100n), await makeParty(pool, 100n), await makeParty(pool, 100n)]
-        const [first, ...others] = parties.toSorted((a, b) => (a.accountId < b.accountId ? -1 : 1))
-        assert.ok(first !== undefined)
-        const batch = [...others.toReversed(), first].flatMap((party) =>
-          Array.from({ length: calls }, () => usual(party)),
+    it(`locks them in the order of their ids in ${statement}`, async () => {
+      const parties = [await makeParty(pool, 100n), await makeParty(pool, 100n), await makeParty(pool, 100n)]
+      const [first, ...others] = parties.toSorted((a, b) => (a.accountId < b.accountId ? -1 : 1))
+      assert.ok(first !== undefined)
+      const batch = [...others.toReversed(), first].flatMap((party) => two(() => usual(party)))
+      if (statement === 'end') await session.begin(...batch)
+      const witness = await openSession(database.url)
+      const free = () =>
+        witness.query('select id from accounts where id = any ($1) order by id for no key update nowait', [
+          others.map(({ accountId }) => accountId),
+        ])
+      try {
+        const answers = await whileLocked(
+          late(first),
+          async () =>
+            assert.equal((await free()).length, others.length, 'who waits for the first has none of the others'),
+          (waiter): Promise<readonly ({ readonly outcome: string } | undefined)[]> =>
+            statement === 'begin'
+              ? waiter.beginFitting(...batch)
+              : waiter.endFitting(...batch.map((call) => [call, voidOf(call)] as const)),
         )
-        if (statement === 'end') await session.begin(...batch)
-        const witness = await openSession(database.url)
-        const free = () =>
-          witness.query('select id from accounts where id = any ($1) order by id for no key update nowait', [
-            others.map(({ accountId }) => accountId),
-          ])
-        try {
-          const answers = await whileLocked(
-            late(first),
-            async () =>
-              assert.equal((await free()).length, others.length, 'who waits for the first has none of the others'),
-            (waiter): Promise<readonly ({ readonly outcome: string } | undefined)[]> =>
-              statement === 'begin'
-                ? waiter.beginFitting(...batch)
-                : waiter.endFitting(...batch.map((call) => [call, voidOf(call)] as const)),
-          )
-          assert.deepEqual(
-            new Set(answers.map((one) => one?.outcome)),
-            new Set([statement === 'begin' ? 'begun' : 'voided']),
-          )
-        } finally {
-          await witness.close()
-        }
-        await Promise.all(parties.map(agrees))
-      })
-    }
+        assert.deepEqual(
+          new Set(answers.map((one) => one?.outcome)),
+          new Set([statement === 'begin' ? 'begun' : 'voided']),
+        )
+      } finally {
+        await witness.close()
+      }
+      await Promise.all(parties.map(agrees))
+    })
   }
 })
 

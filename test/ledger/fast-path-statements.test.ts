@@ -93,7 +93,7 @@ describe('a key at its limit that has a budget of its own', () => {
     for (const call of open) {
       assert.equal((await begin(call))[0]?.outcome, 'begun')
       const isFirst = open.indexOf(call) === 0
-      assert.deepEqual(await names(), [isFirst ? 'begin_attributed_calls_with_budgets' : 'begin_fitting_calls_each'])
+      assert.deepEqual(await names(), [isFirst ? 'begin_attributed_calls_with_budgets' : 'begin_fitting_calls'])
     }
     const batches = []
     for (let round = 0; round < 4; round += 1) {
@@ -119,7 +119,7 @@ describe('budgets that have to be put to their credentials', () => {
     const parties = await Promise.all(Array.from({ length: 5 }, () => makeParty(pool, 100n)))
     const owns = await Promise.all(parties.map(({ accountId }) => makeAllowance(pool, accountId, 'day', 50n)))
     const batch = () => parties.map((party, at) => usual(party, { own: owns[at] ?? '' }))
-    for (const sent of ['begin_attributed_calls_with_budgets', 'begin_fitting_calls_each']) {
+    for (const sent of ['begin_attributed_calls_with_budgets', 'begin_fitting_calls']) {
       assert.deepEqual(new Set((await begin(...batch())).map(({ outcome }) => outcome)), new Set(['begun']))
       assert.deepEqual(await names(), [sent])
     }
@@ -160,7 +160,7 @@ describe('budgets that have to be put to their credentials', () => {
     const [neighbour, call, next] = [usual(await makeParty(pool, 100n)), usual(party, { own }), usual(party, { own })]
     const outcomes = async (...batch: readonly Call[]) => (await begin(...batch)).map(({ outcome }) => outcome)
     assert.deepEqual(await outcomes(neighbour, call), ['begun', 'begun'])
-    assert.deepEqual(await names(), ['begin_attributed_calls', 'begin_fitting_calls_each'])
+    assert.deepEqual(await names(), ['begin_attributed_calls', 'begin_fitting_calls'])
     assert.deepEqual(await outcomes(next), ['begun'])
     assert.deepEqual(await names(), ['begin_attributed_calls'])
     await end(voidOf(neighbour), voidOf(call), voidOf(next))
@@ -199,7 +199,7 @@ describe('what is not usual', () => {
       return answer
     })
     assert.deepEqual(new Set(begun.map(({ outcome }) => outcome)), new Set(['begun']))
-    assert.deepEqual(await names(), ['begin_attributed_calls', 'begin_fitting_calls_each'])
+    assert.deepEqual(await names(), ['begin_attributed_calls', 'begin_fitting_calls'])
     await agree(locked, other)
   })
 
@@ -273,7 +273,7 @@ describe('calls that PostgreSQL refuses as a whole', () => {
     assert.deepEqual([settlement.charged, settlement.free], [33n, 67n])
     assert.deepEqual(await names(), ['end_attributed_calls'])
     await begin(second)
-    assert.deepEqual(await names(), ['begin_fitting_calls_each'])
+    assert.deepEqual(await names(), ['begin_fitting_calls'])
     await end(voidOf(second))
     assert.deepEqual(await names(), ['end_attributed_calls'])
     await agree(party)

@@ -142,10 +142,10 @@ const ROWS: Readonly<Record<string, string>> = {
   holds: `select id, account_id, credential_id, operation, amount, terms, allowances, token_groups, tokens_estimated, tokens_moved, claims, at_once,
     unsettled_at is null, reserved_at is null, asked_model, end_user_label, tags from holds where account_id = any ($1)`,
   charges: `select id, account_id, credential_id, operation, outcome, held, amount, promo, overrun, value, upstream_cost, executed, failed, input_tokens,
-    output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at is null, model, route, end_user_label, tags, booked
+    output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at is null, model, route, end_user_label, tags
     from charges where account_id = any ($1)`,
-  usage: `select credential_id, operation, model, route, end_user_label, tags, sum(requests), sum(failed_requests), sum(input_tokens), sum(output_tokens),
-    sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged) from usage_tail where account_id = any ($1) group by 1, 2, 3, 4, 5, 6`,
+  usage: `select credential_id, operation, model, end_user_label, tags, sum(requests), sum(failed_requests), sum(input_tokens), sum(output_tokens),
+    sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged) from usage_tail where account_id = any ($1) group by 1, 2, 3, 4, 5`,
   claims: `select credential_id, scope, key, call_id, fingerprint, kept_until is null from claims where ${OF_KEYS}`,
   entries: 'select account_id, kind, credited, charged, promo, debt, overrun from entries where account_id = any ($1)',
 }

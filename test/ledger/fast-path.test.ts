@@ -294,11 +294,10 @@ async function change(twin: Twin, command: Exclude<Command, { do: 'begin' | 'end
 const FAST = /^(begin|end)_fitting_calls/
 
 const HAPPENS = [
-  ...['begin_fitting_calls', 'begin_fitting_calls_each', 'end_fitting_calls_each'],
+  ...['begin_fitting_calls', 'end_fitting_calls'],
   ...['begin: all fit', 'begin: some fit', 'begin: none fits', 'end: all fit'],
 ]
 const SELDOM = [
-  'end_fitting_calls',
   'begin_attributed_calls_with_budgets',
   'end: some fit',
   'end: none fits',

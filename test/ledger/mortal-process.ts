@@ -9,7 +9,7 @@ import { type Clock, systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds, type Id } from '../../server/src/kernel/ids.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import { createPools } from '../../server/src/storage/pools.ts'
-import { createChore } from '../../server/src/telemetry/chore.ts'
+import { createJob } from '../../server/src/telemetry/job.ts'
 import { type Log, silentLog } from '../../server/src/telemetry/log.ts'
 
 /** How long a lease lasts, how often it is renewed, and how those of the dead are swept. */
@@ -54,7 +54,7 @@ export function composeProcess(parts: Parts) {
   const leaseQuery = via(createMoneyQuery(pools.lease))
   const ownership = createOwnership({ query: leaseQuery, ownerId, calls, clock, time, log, renewEveryMs, leaseSeconds })
   const work = () => sweepOrphans({ pool: pools.rest, log, ownerId, graceSeconds })
-  const sweeping = createChore({ name: 'orphans', everyMs: sweepEveryMs, work, clock, log })
+  const sweeping = createJob({ name: 'orphans', everyMs: sweepEveryMs, work, clock, log })
   return {
     pools,
     calls,

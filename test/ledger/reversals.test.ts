@@ -85,10 +85,8 @@ describe('verbs that are sent at once', () => {
           'holds',
           'charges',
           'claims',
-          'usage_hours',
+          'usage_totals',
           'usage_sums',
-          'usage_days',
-          'usage_hour_sums',
           'usage_tail',
         )
       }
@@ -133,10 +131,8 @@ async function verifyAndForget(accounts: readonly Id[]): Promise<void> {
     'holds',
     'charges',
     'claims',
-    'usage_hours',
+    'usage_totals',
     'usage_sums',
-    'usage_days',
-    'usage_hour_sums',
     'usage_tail',
   )
 }

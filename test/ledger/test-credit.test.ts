@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { createWorkspace } from '../../server/src/identity/workspaces.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { createTestCredit } from '../../server/src/ledger/test-credit.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { createWorkspace } from '../../server/src/workspaces/workspaces.ts'
 import { ACTOR } from '../identity/customers.ts'
 import { connect, ids } from './world.ts'
 

@@ -216,7 +216,7 @@ describe('what went wrong in other gateways', () => {
       const sweeper = await world.newOwner('lives')
       const DAYS = count({ full: 20, reduced: 3 })
       for (let day = 0; day < DAYS; day += 1) {
-        const jobs = Array.from({ length: 20 }, () => everyChore(pool, sweeper))
+        const jobs = Array.from({ length: 20 }, () => everyJob(pool, sweeper))
         await untilCharged(pool, daily, day)
         await Promise.all([turnOfTheDay(pool, party), ...jobs])
         assert.deepEqual(await verifyLedger(pool), [])
@@ -258,7 +258,7 @@ const promote = (pool: pg.Pool, { accountId }: Party, expiresAt: Date) =>
   creditAccount(pool, { entryId: ids.next(), accountId, kind: 'promotion', amount: nanos(7n), expiresAt })
 
 /** All that processes do now and then, at once. */
-async function everyChore(pool: pg.Pool, ownerId: string): Promise<void> {
+async function everyJob(pool: pg.Pool, ownerId: string): Promise<void> {
   await Promise.all([
     sweepOrphans({ pool, log: silentLog, ownerId, graceSeconds: 0 }),
     resolveOverdue({ pool, log: silentLog }, 3_600),

@@ -134,9 +134,10 @@ describe('sums that are old', () => {
       const [counts] = await session.query(
         `select (select count(*)::integer from usage_sums where account_id = $1 and subject <> '') as named,
            (select count(*)::integer from usage_sums where account_id = $1 and subject = '') as others,
-           (select count(*)::integer from usage_hour_sums where account_id = $1 and subject <> '' and about not in ('operation', 'model')) as "namedAlone",
-           (select count(*)::integer from usage_hour_sums where account_id = $1 and (subject = '' or about in ('operation', 'model'))) as "othersAlone",
-           (select count(*)::integer from usage_days where account_id = $1) as days`,
+           count(*) filter (where grain = 'hour' and is_named)::integer as "namedAlone",
+           count(*) filter (where grain = 'hour' and not is_named)::integer as "othersAlone",
+           count(*) filter (where grain = 'day')::integer as days
+         from usage_totals cross join lateral (select subject <> '' and about not in ('operation', 'model')) one (is_named) where account_id = $1`,
         [party.accountId],
       )
       return counts
@@ -150,13 +151,13 @@ describe('sums that are old', () => {
     assert.deepEqual(await told(), [30n, 30, 210n])
     const portion = (days: number, most: number) =>
       session.query(
-        `select drop_old_usage(of_table => 'usage_sums', first_day => now() - make_interval(days => 1100), first_hour => now() - make_interval(days => $1), most => $2) as dropped`,
+        `select drop_old_usage(of_table => 'usage_sums', first_lasting => now() - make_interval(days => 1100), first_brief => now() - make_interval(days => $1), most => $2) as dropped`,
         [days, most],
       )
     assert.deepEqual(await portion(101, 25), [{ dropped: 25 }])
     assert.deepEqual(await told(), [30n, 30, 210n])
     assert.deepEqual(await verifyLedger(pool), [])
-    assert.deepEqual([before?.named, before?.namedAlone, before?.othersAlone], [60, 120, 8])
+    assert.deepEqual([before?.named, before?.namedAlone, before?.othersAlone], [60, 120, 10])
     assert.equal(await dropOldUsage(pool, 1_100), 35 + 120)
     assert.deepEqual(await rows(), { ...before, named: 0, namedAlone: 0 })
     assert.deepEqual(await told(), [30n, 30, 210n])
@@ -187,8 +188,8 @@ describe('sums that are kept for longer', () => {
     'requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged'
   const fill = (about: string, subject: string, hours: number) =>
     session.query(
-      `insert into usage_hour_sums (scope_id, about, subject, hour, account_id, ${counts})
-       select gen_random_uuid(), $1, $2, date_trunc('hour', now(), 'UTC') - make_interval(days => 150, hours => -n), gen_random_uuid(), 1, 0, 0, 0, 0, 0, 1, 1
+      `insert into usage_totals (scope_id, about, grain, subject, starts_at, account_id, ${counts})
+       select gen_random_uuid(), $1, 'hour', $2, date_trunc('hour', now(), 'UTC') - make_interval(days => 150, hours => -n), gen_random_uuid(), 1, 0, 0, 0, 0, 0, 1, 1
        from generate_series(1, $3::integer) kept, lateral (select kept % 24) one (n)`,
       [about, subject, hours],
     )
@@ -198,9 +199,9 @@ describe('sums that are kept for longer', () => {
     for (const about of ['operation', 'model']) await fill(about, 'some', KEPT / 4)
     await fill('tag:team', 'red', NAMED)
     await fill('tag:team', '', KEPT / 2)
-    const read = await rowsRead(database.url, 'usage_hour_sums', async (one) => {
+    const read = await rowsRead(database.url, 'usage_totals', async (one) => {
       const { rows } = await one.query(
-        `select drop_old_usage(of_table => 'usage_hour_sums', first_day => now() - interval '1100 days', first_hour => now() - interval '101 days', most => 5000) as dropped`,
+        `select drop_old_usage(of_table => 'usage_totals', first_lasting => now() - interval '1100 days', first_brief => now() - interval '101 days', most => 5000) as dropped`,
       )
       assert.deepEqual(rows, [{ dropped: NAMED }])
     })
@@ -216,9 +217,9 @@ describe('sums that are kept for longer', () => {
     await session.query('create trigger refuse before delete on usage_sums execute function refuse()')
     await assert.rejects(dropOldUsage(pool, 1_100), /not now/)
     await session.query('drop trigger refuse on usage_sums')
-    const left = await session.query(`select count(*)::integer as count from usage_hour_sums where subject = 'red'`)
+    const left = await session.query(`select count(*)::integer as count from usage_totals where subject = 'red'`)
     assert.deepEqual(left, [{ count: 0 }])
-    await session.query(`delete from usage_hour_sums where hour < now() - interval '140 days'`)
+    await session.query(`delete from usage_totals where starts_at < now() - interval '140 days'`)
   })
 })
 

@@ -33,10 +33,10 @@ before(async () => {
   party = await makeParty(pool, 10n ** 12n)
   const second = await makeCredential(pool, party.accountId)
   await session.query(
-    `insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
+    `insert into usage_tail (account_id, credential_id, at, operation, model, end_user, end_user_label, tags,
        requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
      select $1::uuid, case kind % 2 when 0 then $2::uuid else $3::uuid end, to_timestamp($4::float8 + hour * 3600 + 1), 'operation ' || kind % 2, 'model ' || kind,
-       'route', lpad(to_hex(name), 32, '0')::uuid, 'person ' || name, array['run=' || name], 1, 0, 0, 0, 0, 0, name, name
+       lpad(to_hex(name), 32, '0')::uuid, 'person ' || name, array['run=' || name], 1, 0, 0, 0, 0, 0, name, name
      from generate_series(0, $5::integer - 1) hour, generate_series(1, $6::integer) name, generate_series(1, $7::integer) kind`,
     [party.accountId, party.credentialId, second, startSeconds, HOURS, NAMES, KINDS],
   )
@@ -61,7 +61,7 @@ async function readBy(query: UsageQuery): Promise<Readonly<Record<string, number
   const { text, values } = usageStatement(query)
   const rows = await session.query(`explain (analyze, format json) ${text}`, [...values])
   const [row] = z.tuple([z.object({ 'QUERY PLAN': z.tuple([z.object({ Plan: plan })]) })]).parse(rows)
-  const read: Record<string, number> = { usage_sums: 0, usage_hour_sums: 0, charges: 0 }
+  const read: Record<string, number> = { usage_sums: 0, usage_totals: 0, charges: 0 }
   const count = (node: Plan) => {
     const { 'Relation Name': table, 'Actual Rows': own, 'Actual Loops': loops } = node
     const rest = node['Rows Removed by Filter'] + node['Rows Removed by Index Recheck']
@@ -98,13 +98,13 @@ describe('a report by hour', () => {
         assert.deepEqual([other?.kind, other?.totals.charged], ['other', rest * BigInt(HOURS * kinds)])
         assert.deepEqual(none, [])
         assert.equal(totals.requests, BigInt(NAMES * HOURS * kinds))
-        const { usage_hour_sums, usage_sums, charges } = await readBy(query)
-        // The largest, and what all have.
-        assert.deepEqual([usage_hour_sums, usage_sums, charges], [(GROUPS + 1) * HOURS, 0, 0])
+        const { usage_totals, usage_sums, charges } = await readBy(query)
+        // The largest, what all have that have one, and what all have; and of each name its days, to find the largest.
+        assert.deepEqual([usage_totals, usage_sums, charges], [(GROUPS + 2) * HOURS + 2 * NAMES * DAYS, 0, 0])
       }
   })
 
-  it('by operation or model reads one row for each of them and hour', async () => {
+  it('by operation or model reads one row for each of them and hour, and for all', async () => {
     for (const [groupBy, each] of [
       ['operation', 2],
       ['model', KINDS],
@@ -116,8 +116,8 @@ describe('a report by hour', () => {
         new Set(groups.map(({ totals }) => totals.charged)),
         new Set([(all * BigInt(HOURS * KINDS)) / BigInt(each)]),
       )
-      const { usage_hour_sums, usage_sums } = await readBy(query)
-      assert.deepEqual([usage_hour_sums, usage_sums], [each * HOURS, 0])
+      const { usage_totals, usage_sums } = await readBy(query)
+      assert.deepEqual([usage_totals, usage_sums], [(each + 1) * HOURS, 0])
     }
   })
 
@@ -125,8 +125,8 @@ describe('a report by hour', () => {
     const cut = { scope: account(), startSeconds: startSeconds + HOUR, endSeconds: endSeconds - HOUR }
     const { groups = [] } = await readUsage(pool, { ...cut, groupBy: { tag: 'run' } })
     assert.equal(groups[0]?.totals.charged, BigInt(NAMES * KINDS * (HOURS - 2)))
-    const { usage_hour_sums, usage_sums } = await readBy({ ...cut, groupBy: { tag: 'run' } })
-    assert.deepEqual([usage_hour_sums, usage_sums], [(NAMES + 1) * (HOURS - 2), 0])
+    const { usage_totals, usage_sums } = await readBy({ ...cut, groupBy: { tag: 'run' } })
+    assert.deepEqual([usage_totals, usage_sums], [(NAMES + 2) * (HOURS - 2) + NAMES * DAYS, 0])
   })
 
   it('that combines two is exact up to the limit of sums, and refused above it, having read no more', async () => {
@@ -141,13 +141,13 @@ describe('a report by hour', () => {
     const add = (from: number, to: number) =>
       session.query(
         `with added as (
-           insert into usage_sums (credential_id, about, hour, subject, operation, model, route, account_id, ${counts})
-           select $1::uuid, 'tag:run', to_timestamp($2), 'all', 'operation', 'model ' || n % 40, n::text, $1, 1, 0, 0, 0, 0, 0, 2, 2
+           insert into usage_sums (credential_id, about, grain, subject, starts_at, operation, model, account_id, ${counts})
+           select $1::uuid, 'tag:run', 'hour', 'all', to_timestamp($2), 'operation ' || n / 40, 'model ' || n % 40, $1, 1, 0, 0, 0, 0, 0, 2, 2
            from generate_series($3::integer, $4::integer) n returning 1
          )
-         insert into usage_hour_sums as row (scope_id, about, subject, hour, account_id, ${counts})
-         select $1, 'tag:run', 'all', to_timestamp($2), $1, count(*), 0, 0, 0, 0, 0, 2 * count(*), 2 * count(*) from added
-         on conflict (scope_id, about, subject, hour) do update set requests = row.requests + excluded.requests`,
+         insert into usage_totals as row (scope_id, about, grain, subject, starts_at, account_id, ${counts})
+         select $1, 'tag:run', 'hour', 'all', to_timestamp($2), $1, count(*), 0, 0, 0, 0, 0, 2 * count(*), 2 * count(*) from added
+         on conflict (scope_id, about, grain, subject, starts_at) do update set requests = row.requests + excluded.requests`,
         [combined.scope.accountId, startSeconds, from, to],
       )
     await add(1, COMBINED_SUMS_MOST)

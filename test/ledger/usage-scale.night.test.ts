@@ -9,6 +9,7 @@ import { readUsage } from '../../server/src/ledger/usage.ts'
 import type { UsageQuery } from '../../server/src/ledger/usage-query.ts'
 import { usageStatement } from '../../server/src/ledger/usage-statement.ts'
 import { createColumnTypes } from '../../server/src/storage/column-types.ts'
+import { addUpAtOnce, bookAnew } from './usage-rows.ts'
 import { connect, pg } from './world.ts'
 
 /**
@@ -53,13 +54,13 @@ before(async () => {
     'create temporary table keys as select row_number() over () as place, id, account_id from credentials',
   )
   for (let day = 0; day < CHARGED_DAYS; day += 1) await chargeDay(startSeconds + day * DAY)
-  await bookHours()
+  await bookSums()
   const { rows } = await client.query(
     'select account_id as "accountId", id as "credentialId" from keys where place = 1',
   )
   busy = z.tuple([z.object({ accountId: z.string(), credentialId: z.string() })]).parse(rows)[0]
-  await bookEarlierHours()
-  await client.query('analyze usage_hours')
+  await bookEarlierSums()
+  await client.query('analyze usage_totals')
 })
 
 /** A day's charges, evenly over its seconds, each ended some seconds after its id was made. */
@@ -79,23 +80,22 @@ async function chargeDay(daySeconds: number): Promise<void> {
   await client.query(`analyze charges_${new Date(daySeconds * 1_000).toISOString().slice(0, 10).replaceAll('-', '')}`)
 }
 
-async function bookHours(): Promise<void> {
-  await client.query(`
-    insert into usage_hours
-    select credential_id, date_trunc('hour', ended_at, 'UTC'), account_id, count(*), count(*) filter (where failed),
-      sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(amount)
-    from charges group by 1, 2, 3`)
+async function bookSums(): Promise<void> {
+  await bookAnew((text) => client.query(text))
+  await addUpAtOnce(client)
 }
 
-/** Hours of the busy account before those of the charges, so that a year's report has a year of hours to add up. */
-async function bookEarlierHours(): Promise<void> {
+/** Hours of the busy account before those of the charges, so that a year's report has a year of usage to add up. */
+async function bookEarlierSums(): Promise<void> {
   await client.query(
-    `insert into usage_hours
-     select key.id, hour, key.account_id, 300, 6, 1000, 1000, 1000, 1000, 450123, 300321
+    `insert into usage_tail (account_id, credential_id, at, operation, requests, failed_requests,
+       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+     select key.account_id, key.id, hour, 'probe', 300, 6, 1000, 1000, 1000, 1000, 450123, 300321
      from keys key, generate_series(to_timestamp($2 - 340 * 86400), to_timestamp($2 - 1), interval '1 hour') hour
      where key.account_id = $1`,
     [busy.accountId, startSeconds],
   )
+  await addUpAtOnce(client)
 }
 
 /** A window of so many days, which cuts the hours at both of its ends. */

@@ -93,18 +93,7 @@ describe('every verb of the ledger, against the pure model', () => {
 
   /** Queries for the rows that break a promise read whole tables: those of sequences that are done slow them down. */
   async function forgetAll(): Promise<void> {
-    const own = [
-      'allowances',
-      'kept_periods',
-      'holds',
-      'charges',
-      'claims',
-      'usage_hours',
-      'usage_sums',
-      'usage_days',
-      'usage_hour_sums',
-      'usage_tail',
-    ]
+    const own = ['allowances', 'kept_periods', 'holds', 'charges', 'claims', 'usage_totals', 'usage_sums', 'usage_tail']
     await emptyTables(pools.rest, 'accounts', 'credentials', ...own)
   }
 })

@@ -60,7 +60,7 @@ it('finds usage that stands under an account which is not that of its charges', 
     }
     await foundIn('usage_tail')
     await addUpUsage(pools.rest)
-    for (const table of ['usage_hours', 'usage_sums', 'usage_hour_sums', 'usage_days']) await foundIn(table)
+    for (const table of ['usage_totals', 'usage_sums']) await foundIn(table)
     // As if the call had been made the day before yesterday.
     await session.query('set session_replication_role = replica')
     await session.query("update charges set ended_at = ended_at - interval '48 hours'")
@@ -68,7 +68,8 @@ it('finds usage that stands under an account which is not that of its charges', 
     await bookAnew((text) => session.query(text))
     await addUpUsage(pools.rest)
     await session.query('select combine_usage_days(most => 100)')
-    await foundIn('usage_combined_days')
+    assert.ok((await session.query("select from usage_sums where grain = 'day'")).length > 0)
+    await foundIn('usage_sums')
   } finally {
     await Promise.all([session.close(), pools.close()])
   }

@@ -32,6 +32,10 @@ export const LETTERS: { readonly [What in Mail['what']]: Extract<Mail, { what: W
     ...{ what: 'charge_refunded', ...TO, workspace: 'Harbour Labs', callId: '01a1e0c2-0000-7000-8000-000000000002' },
     ...{ amount: '0.004000000', reason: 'The answer was cut off.', siteUrl: SITE },
   },
+  link_refused: {
+    ...{ what: 'link_refused', ...TO, workspace: 'Harbour Labs', account: 'harbour' },
+    ...{ keyId: '01a1e0c2-0000-7000-8000-000000000003', siteUrl: SITE },
+  },
   grant_reused: {
     ...{ what: 'grant_reused', ...TO, client: 'Tram Planner', workspace: 'Harbour Labs' },
     ...{ ...WHERE, grantsUrl: `${SITE}/grants` },
@@ -64,6 +68,12 @@ export const LETTERS: { readonly [What in Mail['what']]: Extract<Mail, { what: W
     ...{ what: 'closure_asked', ...TO, workspace: 'Harbour Labs', closesAt: LINK.until, siteUrl: SITE },
   },
   closure_canceled: { what: 'closure_canceled', ...TO, workspace: 'Harbour Labs', siteUrl: SITE },
+  workspace_suspended: {
+    ...{ what: 'workspace_suspended', ...TO, workspace: 'Harbour Labs', reason: 'Stolen cards.', siteUrl: SITE },
+  },
+  workspace_resumed: {
+    ...{ what: 'workspace_resumed', ...TO, workspace: 'Harbour Labs', reason: 'It was a mistake.', siteUrl: SITE },
+  },
   closure_done: { what: 'closure_done', ...TO, workspace: 'Harbour Labs', siteUrl: SITE },
   quota_decided: {
     ...{ what: 'quota_decided', ...TO, workspace: 'Harbour Labs', isApproved: true, note: 'For the sale until May.' },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { emptyApprovals } from '../../server/src/identity/approvals.ts'
+import { emptyApprovals } from '../../server/src/grants/approvals.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { readBudget } from '../../server/src/ledger/balance.ts'

@@ -2,15 +2,10 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { makeGrant } from '../../server/src/identity/grants.ts'
-import { hashOf } from '../../server/src/identity/people/tokens.ts'
+import { CROWD, createAdapter, REFRESH_GRACE, REFRESH_TOKENS_OF_GRANT } from '../../server/src/authorization/adapter.ts'
+import { makeGrant } from '../../server/src/grants/grants.ts'
 import { createSeal } from '../../server/src/kernel/seal.ts'
-import {
-  CROWD,
-  createAdapter,
-  REFRESH_GRACE,
-  REFRESH_TOKENS_OF_GRANT,
-} from '../../server/src/oauth/provider/adapter.ts'
+import { hashOf } from '../../server/src/people/tokens.ts'
 import { ACTOR, ids, makeCustomer } from '../identity/customers.ts'
 import { makeMember } from '../identity/granted.ts'
 import { connect } from '../ledger/world.ts'

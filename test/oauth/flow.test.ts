@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import {
-  createResources,
-  metadataPathOf,
-  protectedResourceMetadata,
-} from '../../server/src/oauth/provider/resources.ts'
+import { createResources, metadataPathOf, protectedResourceMetadata } from '../../server/src/authorization/resources.ts'
 import { startSite } from '../people/site.ts'
 import { signIn, signUp } from '../people/visitor.ts'
 import { authorized, createOauthClient, exchange, newPkce, refresh, registered } from './client.ts'

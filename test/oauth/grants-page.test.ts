@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { GRANTS_OF_PERSON, GRANTS_OF_WORKSPACE, listGrants } from '../../server/src/identity/grants.ts'
+import { GRANTS_OF_PERSON, GRANTS_OF_WORKSPACE, listGrants } from '../../server/src/grants/grants.ts'
 import { makeKey } from '../acceptance/installation.ts'
 import { makeCustomer } from '../identity/customers.ts'
 import { makeGranted } from '../identity/granted.ts'

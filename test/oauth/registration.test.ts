@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { createUpkeep } from '../../server/src/oauth/provider/upkeep.ts'
+import { createUpkeep } from '../../server/src/authorization/upkeep.ts'
 import { freshAddress, startSite } from '../people/site.ts'
 import { signIn, signUp } from '../people/visitor.ts'
 import { authorized, createOauthClient, decide, exchange, newPkce, REDIRECT, registered, toConsent } from './client.ts'

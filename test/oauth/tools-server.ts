@@ -5,11 +5,7 @@ import { Readable } from 'node:stream'
 import { after } from 'node:test'
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import { z } from 'zod'
-import {
-  createResources,
-  metadataPathOf,
-  protectedResourceMetadata,
-} from '../../server/src/oauth/provider/resources.ts'
+import { createResources, metadataPathOf, protectedResourceMetadata } from '../../server/src/authorization/resources.ts'
 import { createOauthClient, OPERATOR_SECRET } from './client.ts'
 
 export type ToolsServer = {

@@ -1,16 +1,16 @@
-import { serve } from '../../harness/serve.ts'
+import type { Changes } from '../../harness/changes.ts'
 import { OutboundFailure } from '../../server/src/outbound/failure.ts'
 import { type Delivery, DeliveryFailure } from '../../server/src/outbox/deliverer.ts'
 import { NOTE } from './notes.ts'
 
 /**
- * The real server as a program, with one kind of message of the tests: it is posted to the URL that is its destination, with its id.
+ * The real server with one kind of message of the tests: it is posted to the URL that is its destination, with its id.
  * Everything but that is the product's own.
  */
 const TIMEOUT_MS = 5_000
 const RETRIES = { attempts: 50, leastMs: 100, mostMs: 1_000 }
 
-await serve({
+export const changes: Changes = () => ({
   deliverers: ({ outbound }) =>
     new Map([
       [

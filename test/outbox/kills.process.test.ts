@@ -55,7 +55,7 @@ function receive({ id, body, answer }: Arrival): void {
 const receivers = await Promise.all(Array.from({ length: RECEIVERS }, () => startReceiver(receive)))
 const workers: Gateway[] = await startGateways(WORKERS, {
   databaseUrl: database.url,
-  program: 'test/outbox/delivering-server.ts',
+  changes: 'test/outbox/delivering-server.ts',
   env: {
     FAREBOX_ROLES: 'worker',
     FAREBOX_LOG_LEVEL: 'silent',
@@ -157,7 +157,7 @@ describe('a receiver that does not answer', () => {
     const ownPools = createPools({ url: new Secret(own.url), log: silentLog })
     const lone = await startGateway({
       databaseUrl: own.url,
-      program: 'test/outbox/delivering-server.ts',
+      changes: 'test/outbox/delivering-server.ts',
       env: {
         FAREBOX_ROLES: 'worker',
         FAREBOX_LOG_LEVEL: 'silent',

@@ -17,7 +17,7 @@ after(() => pool.end())
 const receiver = await startReceiver(({ url, answer }) => void answer.writeHead(url === '/gone' ? 410 : 204).end())
 const server = await startGateway({
   databaseUrl: database.url,
-  program: 'test/outbox/delivering-server.ts',
+  changes: 'test/outbox/delivering-server.ts',
   env: {
     FAREBOX_ROLES: 'worker,admin',
     FAREBOX_LOG_LEVEL: 'silent',

@@ -251,7 +251,7 @@ describe('where to go afterwards', () => {
     const visitor = await signIn(site, email)
     for (const elsewhere of ELSEWHERE) {
       const { status, location } = await visitor.get(`/sign-in?${new URLSearchParams({ return_to: elsewhere })}`)
-      assert.deepEqual([status, location], [303, '/sessions'], JSON.stringify(elsewhere))
+      assert.deepEqual([status, location], [303, '/console'], JSON.stringify(elsewhere))
     }
     for (const elsewhere of [
       '//evil.example',
@@ -264,7 +264,7 @@ describe('where to go afterwards', () => {
         password: PASSWORD,
         return_to: elsewhere,
       })
-      assert.equal(location, '/sessions', JSON.stringify(elsewhere))
+      assert.equal(location, '/console', JSON.stringify(elsewhere))
       assert.equal(Array.isArray(headers.location), false)
     }
   })
@@ -387,7 +387,7 @@ describe('a link in a mail', () => {
     const { pathname: second } = new URL(linkIn(await site.mailTo(email, 3), /^\/reset\//))
     assert.match((await visitor.get(pathname)).text, /1 session ends/)
     const done = await visitor.fill(pathname, { password: 'another few words' })
-    assert.deepEqual([done.status, done.location], [303, '/sessions'])
+    assert.deepEqual([done.status, done.location], [303, '/console'])
     assert.equal((await elsewhere.get('/sessions')).status, 303)
     for (const path of [pathname, second]) assert.equal(await opened(createVisitor(site), path), OVER)
     const { status } = await createVisitor(site).fill('/sign-in', { email, password: PASSWORD })

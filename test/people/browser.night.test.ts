@@ -6,7 +6,7 @@ import { createPageChecks } from '../../harness/page-checks.ts'
 import { count, recordProof } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
-import { createPasswords } from '../../server/src/identity/people/passwords.ts'
+import { createPasswords } from '../../server/src/people/passwords.ts'
 import { codeAt } from './authenticator.ts'
 import { BESIDE, freshAddress, linkIn, type Site, startSite } from './site.ts'
 import { startSiteHere } from './site-here.ts'
@@ -76,6 +76,12 @@ async function visit(kind: string, options: BrowserContextOptions = {}, at: Pick
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
 const alertIn = (page: Page) => page.getByRole('alert').textContent()
 
+/** Who is in arrives in the console, and goes on to what is their own. */
+async function toAccount(page: Page): Promise<void> {
+  await page.getByRole('heading', { level: 1, name: 'Make your first call' }).waitFor()
+  await page.goto('/sessions')
+}
+
 async function signInAs(page: Page, email: string, password = PASSWORD): Promise<void> {
   await page.getByLabel('Email').fill(email)
   await page.getByLabel('Password').fill(password)
@@ -127,6 +133,7 @@ for (const [kind, options] of KINDS.slice(0, count({ full: KINDS.length, reduced
       await page.goto(pathOf(linkIn(await site.mailTo(email), /^\/verify\//)))
       await see('Verify your address', 'verify-link')
       await press(page, 'This is my address')
+      await toAccount(page)
       await see('Your account', 'account-new')
       await page.goto('/')
       await see('Nobody spends more than they have.', 'home-signed-in')
@@ -139,6 +146,7 @@ for (const [kind, options] of KINDS.slice(0, count({ full: KINDS.length, reduced
       await see('Sign in', 'sign-in-wrong')
       assert.match((await alertIn(page)) ?? '', /Email or password is wrong/)
       await signInAs(page, email)
+      await toAccount(page)
       await see('Your account', 'account')
       await page.getByText('Mira Halloran’s workspace').or(page.getByText("Mira Halloran's workspace")).waitFor()
       const { rows } = await site.pool.query(
@@ -167,6 +175,7 @@ for (const [kind, options] of KINDS.slice(0, count({ full: KINDS.length, reduced
       await see('Choose a new password', 'reset-new-wrong')
       await page.getByLabel('New password').fill(PASSWORD)
       await press(page, 'Set the password and sign in')
+      await toAccount(page)
       await see('Your account', 'account-after-reset')
       await page.goto(path)
       await see('This link no longer works', 'link-over')
@@ -177,6 +186,7 @@ for (const [kind, options] of KINDS.slice(0, count({ full: KINDS.length, reduced
       const { page, see, leave } = await visit(kind, options)
       await page.goto('/sign-in')
       await signInAs(page, email)
+      await toAccount(page)
       await page.getByRole('link', { name: 'Turn it on' }).click()
       await see('Second factor', 'factor-off')
       await press(page, 'Turn it on')
@@ -203,6 +213,7 @@ for (const [kind, options] of KINDS.slice(0, count({ full: KINDS.length, reduced
       await see('Your second factor', 'second-factor')
       await page.getByLabel('Code').fill(codeAt(key, 1))
       await press(page, 'Continue')
+      await toAccount(page)
       await see('Your account', 'account-signed-in')
       await page.goto('/sign-out')
       await press(page, 'Sign out')
@@ -216,6 +227,7 @@ for (const [kind, options] of KINDS.slice(0, count({ full: KINDS.length, reduced
       await see('Use a recovery code', 'recovery')
       await page.getByLabel('Recovery code').fill(codes[0] ?? '')
       await press(page, 'Continue')
+      await toAccount(page)
       await see('Your account', 'account-recovered')
       await page.getByRole('link', { name: 'Turn it off' }).click()
       await see('Second factor', 'factor-on')
@@ -251,6 +263,7 @@ for (const [kind, options] of KINDS.slice(0, count({ full: KINDS.length, reduced
       await signInAs(page, guest)
       await see('Join Harbour Labs', 'invitation')
       await press(page, `Join as ${guest}`)
+      await toAccount(page)
       await see('Your account', 'account-joined')
 
       await site.people.invite(id, second.id, { email: guest, role: 'billing' }, fromHere())
@@ -276,7 +289,7 @@ for (const [kind, options] of KINDS.slice(0, count({ full: KINDS.length, reduced
       for (const { page } of [there, third]) {
         await page.goto('/sign-in')
         await signInAs(page, own)
-        await page.getByRole('heading', { name: 'Your account' }).waitFor()
+        await page.getByRole('heading', { name: 'Make your first call' }).waitFor()
       }
       await here.page.goto('/sessions')
       await here.see('Your account', 'account')

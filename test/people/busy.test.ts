@@ -3,7 +3,7 @@ import { argon2 } from 'node:crypto'
 import { after, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { createPasswords } from '../../server/src/identity/people/passwords.ts'
+import { createPasswords } from '../../server/src/people/passwords.ts'
 import { startSiteHere } from './site-here.ts'
 import { createVisitor, freshEmail, hiddenIn } from './visitor.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { visitorOf } from '../../server/src/identity/people/visitor.ts'
+import { visitorOf } from '../../server/src/people/visitor.ts'
 import { freshAddress, linkIn, startSite } from './site.ts'
 import { createVisitor, freshEmail, PASSWORD, signIn } from './visitor.ts'
 
@@ -37,7 +37,7 @@ describe('where sign-up is closed', () => {
     const { pathname } = new URL(linkIn(await site.mailTo(guest, 2), /^\/verify\//))
     assert.equal((await browser.fill(pathname, {})).status, 303)
     const member = await signIn(site, guest)
-    assert.equal((await member.fill(invitation, { decision: 'join' })).location, '/sessions?note=joined')
+    assert.equal((await member.fill(invitation, { decision: 'join' })).location, '/console')
   })
 
   it('stays closed to everybody else', async () => {

@@ -120,7 +120,7 @@ describe('sign-in by an issuer', () => {
     const { location } = await browser.visit(
       `${site.siteUrl}/sign-in/issuer?return_to=${encodeURIComponent('//evil.example')}`,
     )
-    assert.equal((await browser.visit(await decide(location, 'jo@harbour.example'))).location, '/sessions')
+    assert.equal((await browser.visit(await decide(location, 'jo@harbour.example'))).location, '/console')
   })
 })
 

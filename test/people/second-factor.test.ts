@@ -102,7 +102,7 @@ describe('a second factor', () => {
     }
     const before = visitor.cookies.get('fb_session') ?? ''
     const { location } = await visitor.fill('/second-factor', { code: codeAt(key, 1) })
-    assert.equal(location, '/sessions')
+    assert.equal(location, '/console')
     assert.equal((await visitor.get('/sessions')).status, 200)
     // Whoever knew the session before it was whole has nothing.
     const thief = createVisitor(site)
@@ -160,11 +160,11 @@ describe('a second factor', () => {
     const visitor = await halfSignedIn(email)
     assert.equal(
       (await visitor.fill('/recovery', { recovery: code.toLowerCase().replace('-', ' ') })).location,
-      '/sessions',
+      '/console',
     )
     const again = await halfSignedIn(email)
     assert.equal((await again.fill('/recovery', { recovery: code })).status, 400)
-    assert.equal((await again.fill('/recovery', { recovery: recovery[1] ?? '' })).location, '/sessions')
+    assert.equal((await again.fill('/recovery', { recovery: recovery[1] ?? '' })).location, '/console')
   })
 
   it('is not asked for again in a browser that is remembered, until its owner signs out everywhere', async () => {
@@ -177,7 +177,7 @@ describe('a second factor', () => {
       ),
     )
     await visitor.fill('/sign-out', {})
-    assert.equal((await visitor.fill('/sign-in', { email, password: PASSWORD })).location, '/sessions')
+    assert.equal((await visitor.fill('/sign-in', { email, password: PASSWORD })).location, '/console')
     const remembered = visitor.cookies.get('fb_remembered') ?? ''
     await visitor.fill('/sessions', {}, '/sessions/end-all')
     visitor.cookies.set('fb_remembered', remembered)
@@ -204,7 +204,7 @@ describe('a second factor', () => {
       (await visitor.fill(SETUP, { code: codeAt(key) }, `${SETUP}/remove`)).location,
       '/sessions?note=factor-off',
     )
-    assert.equal((await createVisitor(site).fill('/sign-in', { email, password: PASSWORD })).location, '/sessions')
+    assert.equal((await createVisitor(site).fill('/sign-in', { email, password: PASSWORD })).location, '/console')
   })
 
   it('shows a key of ours alone, whatever comes back with the code', async () => {

@@ -23,7 +23,7 @@ export const bugsOfAccess: readonly PlantedBug[] = [
         replace: 'key?.isRevoked === false',
       },
     ],
-    caughtBy: [{ file: 'test/identity/strangers.process.test.ts', title: 'only the whole right key gets in' }],
+    caughtBy: [{ file: 'test/identity/strangers.test.ts', title: 'only the whole right key gets in' }],
   },
   {
     id: 'changed-key-untold',
@@ -64,7 +64,7 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     title: 'codes and tokens stand in the payloads of their rows',
     promise: 'What is kept is of no use to whoever reads it.',
     author: 'insider',
-    edits: [{ file: 'server/src/oauth/provider/adapter.ts', find: "['jti', 'userCode', ", replace: '[' }],
+    edits: [{ file: 'server/src/authorization/adapter.ts', find: "['jti', 'userCode', ", replace: '[' }],
     caughtBy: [{ file: 'test/oauth/device.test.ts', title: 'holds no code, token, secret or cookie' }],
   },
   {
@@ -93,7 +93,7 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/identity/grants.ts',
+        file: 'server/src/grants/grants.ts',
         find: 'update credentials set active = false where id',
         replace: 'select from credentials where id',
       },
@@ -107,7 +107,7 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/identity/mandates.ts',
+        file: 'server/src/grants/mandates.ts',
         find: 'new_amount => 0)',
         replace: 'new_amount => (select amount from allowances where id = $1))',
       },
@@ -121,7 +121,7 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/identity/people/sessions.ts',
+        file: 'server/src/people/sessions.ts',
         find: 'or password = $2) for share',
         replace: 'or true)',
       },
@@ -138,7 +138,7 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     title: 'changes of members do not wait for each other',
     promise: 'A workspace that has an owner keeps one, whatever happens at once.',
     author: 'insider',
-    edits: [{ file: 'server/src/identity/people/workspace-lock.ts', find: ' for no key update', replace: '' }],
+    edits: [{ file: 'server/src/people/workspace-lock.ts', find: ' for no key update', replace: '' }],
     caughtBy: [{ file: 'test/identity/people/members.test.ts', title: 'stays, of two who' }],
   },
   {
@@ -146,7 +146,7 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     title: 'what no token may do is refused to none',
     promise: 'Who belongs to a workspace is decided by people in a browser, and by no client.',
     author: 'insider',
-    edits: [{ file: 'server/src/account/answer.ts', find: "tokens === 'both'", replace: "tokens !== 'own mode'" }],
+    edits: [{ file: 'server/src/account/guard.ts', find: "tokens === 'both'", replace: "tokens !== 'own mode'" }],
     caughtBy: [{ file: 'test/account/team.test.ts', title: 'are invited, changed and removed by no client' }],
   },
   {
@@ -155,7 +155,7 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     promise: 'The code of what a person allowed goes to the browser in which they decided.',
     author: 'insider',
     edits: [
-      { file: 'server/src/oauth/provider/deciding-browser.ts', find: 'isDecider && isBegunBy', replace: 'isBegunBy' },
+      { file: 'server/src/authorization/deciding-browser.ts', find: 'isDecider && isBegunBy', replace: 'isBegunBy' },
     ],
     caughtBy: [{ file: 'test/oauth/authorize.test.ts', title: 'no browser but the one that decided' }],
   },
@@ -174,7 +174,7 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/identity/people/member-keys.ts',
+        file: 'server/src/people/member-keys.ts',
         find: 'throw undecidedKeys(working)',
         replace: "return { became: 'kept', keys }",
       },

@@ -13,10 +13,7 @@ export const bugsOfBegin: readonly PlantedBug[] = [
     title: 'begin_calls does not lock the accounts of its batch',
     promise: 'Nobody spends more than they have.',
     author: 'insider',
-    edits: [
-      { file: BEGIN, find: 'accounts_in[1] for no key update;', replace: 'accounts_in[1];' },
-      { file: BEGIN, find: 'order by id for no key update) row;', replace: 'order by id) row;' },
-    ],
+    edits: [{ file: BEGIN, find: 'order by id for no key update) row;', replace: 'order by id) row;' }],
     caughtBy: [
       { file: LOCKS, title: 'of the balance: money that is held meanwhile' },
       { file: LOCKS, title: 'of who may spend' },
@@ -43,8 +40,7 @@ export const bugsOfBegin: readonly PlantedBug[] = [
   ) row on true;
   ${BEFORE_THE_LOCK}`,
       },
-      { file: BEGIN, find: 'if cardinality(window_groups) = 1 then', replace: 'if false then' },
-      { file: BEGIN, find: 'elsif cardinality(window_groups) > 1 then', replace: 'elsif false then' },
+      { file: BEGIN, find: "if window_groups <> '{}' then", replace: 'if false then' },
     ],
     caughtBy: [
       { file: LOCKS, title: 'of a window: the last request' },
@@ -79,8 +75,7 @@ export const bugsOfBegin: readonly PlantedBug[] = [
   ) row on true;
   ${BEFORE_THE_LOCK}`,
       },
-      { file: BEGIN, find: 'if cardinality(allowances_in) = 1 then', replace: 'if false then' },
-      { file: BEGIN, find: 'elsif cardinality(allowances_in) > 1 then', replace: 'elsif false then' },
+      { file: BEGIN, find: "if allowances_in <> '{}' then", replace: 'if false then' },
     ],
     caughtBy: [
       { file: LOCKS, title: 'of an allowance: what is held of it meanwhile is not there' },

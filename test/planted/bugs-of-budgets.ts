@@ -91,7 +91,7 @@ export const bugsOfBudgets: readonly PlantedBug[] = [
     author: 'blind',
     edits: [
       {
-        file: 'server/src/oauth/budget-notices.ts',
+        file: 'server/src/notices/budgets.ts',
         find: 'of states.get(budget.allowanceId) ?? [])',
         replace: 'of (states.get(budget.allowanceId) ?? []).slice(-1))',
       },

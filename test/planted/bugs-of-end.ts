@@ -8,10 +8,7 @@ export const bugsOfEnd: readonly PlantedBug[] = [
     title: 'end_calls does not lock the accounts of its batch',
     promise: 'No call is charged twice, and the same id again answers as the first time.',
     author: 'insider',
-    edits: [
-      { file: END, find: 'accounts_in[1] for no key update;', replace: 'accounts_in[1];' },
-      { file: END, find: 'order by id for no key update) row;', replace: 'order by id) row;' },
-    ],
+    edits: [{ file: END, find: 'order by id for no key update) row;', replace: 'order by id) row;' }],
     caughtBy: [{ file: 'test/ledger/locks.test.ts', title: 'ends the hold that was made meanwhile' }],
   },
   {
@@ -115,12 +112,6 @@ export const bugsOfEnd: readonly PlantedBug[] = [
     promise: 'What a call holds of an allowance is released and charged in the period that it was held in.',
     author: 'blind',
     edits: [
-      {
-        file: SETTLE,
-        find: 'allowance_id = ids[1] and starts_at <= begun[1]',
-        replace:
-          'allowance_id = ids[1] and starts_at = period_start((select period from allowances where id = ids[1]), clock_timestamp())',
-      },
       {
         file: SETTLE,
         find: 'allowance_id = part.id and starts_at <= part.begun_at',

@@ -25,7 +25,7 @@ export const bugsOfFastPath: readonly PlantedBug[] = [
     title: 'what an account holds for a call that does not fit is not given back',
     promise: 'A refusal leaves no hold, slot or charge behind.',
     author: 'insider',
-    edits: [{ file: BEGIN, find: 'when fit.credentials < locked.accounts', replace: 'when fit.credentials < 0' }],
+    edits: [{ file: BEGIN, find: 'select case when fit.credentials <', replace: 'select case when 0 >' }],
     caughtBy: [{ file: LOCKS, title: 'begins nothing and changes nothing where the last requests' }],
   },
   {
@@ -49,7 +49,7 @@ export const bugsOfFastPath: readonly PlantedBug[] = [
     title: 'a call whose period stands elsewhere by the time it ends is charged to no period',
     promise: 'What a call holds of an allowance is released and charged in the period that it was held in.',
     author: 'insider',
-    edits: [{ file: END, find: 'released.allowance is not null and (', replace: 'false and (' }],
+    edits: [{ file: END, find: 'sums.allowance is not null and (', replace: 'false and (' }],
     caughtBy: [{ file: LOCKS, title: 'charges the period in which the call began' }],
   },
   {
@@ -60,25 +60,25 @@ export const bugsOfFastPath: readonly PlantedBug[] = [
     edits: [
       {
         file: END,
-        find: 'select from accounts row where row.id = item.account_id and row.debt = 0 and row.promo = 0 and row.lapsed = 0',
-        replace: 'select from accounts row where row.id = item.account_id and row.debt = 0 and row.lapsed = 0',
+        find: 'row.debt = 0 and row.promo = 0 and row.lapsed = 0',
+        replace: 'row.debt = 0 and row.lapsed = 0',
       },
     ],
     caughtBy: [{ file: LOCKS, title: 'promotional credit or debt by then' }],
   },
   {
     id: 'fit-beyond-a-fresh-window',
-    title: 'a call alone that asks for more tokens than its limit fits into a window that has not begun',
+    title: 'a call that asks for more tokens than its limit fits into a window that has not begun',
     promise: 'A window never counts more than its limit.',
     author: 'blind',
     edits: [
       {
         file: BEGIN,
-        find: 'else item.request_limit > 0 and (item.tokens = 0 or item.tokens <= item.token_limit) end',
-        replace: 'else item.request_limit > 0 end',
+        find: 'and (item.tokens = 0',
+        replace: 'and (item.tokens = 0 or row.all_started_at is null',
       },
     ],
-    caughtBy: [{ file: EDGES, title: 'with one call begins nothing that is beyond a limit by itself' }],
+    caughtBy: [{ file: EDGES, title: 'begins nothing that is beyond a limit by itself' }],
   },
   {
     id: 'fit-by-a-key-of-another-account',
@@ -92,7 +92,7 @@ export const bugsOfFastPath: readonly PlantedBug[] = [
         replace: 'case when row.active',
       },
     ],
-    caughtBy: [{ file: EDGES, title: 'with one call begins nothing by a key of another account' }],
+    caughtBy: [{ file: EDGES, title: 'begins nothing by a key of another account' }],
   },
   {
     id: 'fit-known-by-the-first-day',
@@ -102,8 +102,8 @@ export const bugsOfFastPath: readonly PlantedBug[] = [
     edits: [
       {
         file: BEGIN,
-        find: "['days', 'date[]', daysOf(calls)]",
-        replace: "['days', 'date[]', daysOf(calls.slice(0, 1))]",
+        find: "arrayOf('days', 'date[]', daysOf(calls))",
+        replace: "arrayOf('days', 'date[]', daysOf(calls.slice(0, 1)))",
       },
     ],
     caughtBy: [{ file: EDGES, title: 'are known again each by the day of its id' }],
@@ -139,20 +139,5 @@ export const bugsOfFastPath: readonly PlantedBug[] = [
     author: 'blind',
     edits: [{ file: LANE, find: 'own.enqueue({ ...entry })', replace: 'own.enqueue({ ...entry, unanswered: false })' }],
     caughtBy: [{ file: 'test/ledger/lane-locks.test.ts', title: 'but of what was lost before' }],
-  },
-  {
-    id: 'one-refusal-judges-both-groups',
-    title:
-      'where PostgreSQL refuses one of the two statements for usual calls, those of the other are judged too though nobody knows whether they were carried out',
-    promise: 'What may have been carried out is sent again by its id, and never judged beside that.',
-    author: 'blind',
-    edits: [
-      {
-        file: PATH,
-        find: '(isRefused(answer) ? undefined : answer)',
-        replace: '(refusals.size > 0 && answer instanceof Failed ? undefined : answer)',
-      },
-    ],
-    caughtBy: [{ file: EDGES, title: 'of the two for usual calls' }],
   },
 ]

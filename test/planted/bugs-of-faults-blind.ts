@@ -178,13 +178,11 @@ $$;
   end if;
   if has_entries then`,
       },
-      { file: END, find: 'row.held - account_release[1]', replace: 'greatest(0, row.held - account_release[1])' },
       {
         file: END,
         find: 'row.held - account_release[place]',
         replace: 'greatest(0, row.held - account_release[place])',
       },
-      { file: SETTLE, find: 'row.held - released[1]', replace: 'greatest(0, row.held - released[1])' },
       { file: SETTLE, find: 'row.held - change.held', replace: 'greatest(0, row.held - change.held)' },
     ],
     caughtBy: { invariants: ['money is conserved'], kinds: ['cut database'], seconds: 20 },

@@ -48,7 +48,6 @@ async function sendJustOnce(`,
     promise: 'A revoked key starts no paid call from that instant.',
     author: 'insider',
     edits: [
-      { file: BEGIN, find: 'credentials_in[1] and active', replace: 'credentials_in[1]' },
       { file: BEGIN, find: 'item.id and active', replace: 'item.id' },
       // Long enough for callers to try while the cache still knows the key.
       { file: 'server/src/storage/change-feed.ts', find: 'pollMs = 300', replace: 'pollMs = 900' },

@@ -31,12 +31,12 @@ export const bugsOfFloods: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/identity/people/passwords.ts',
+        file: 'server/src/people/passwords.ts',
         find: 'const OF_MAILBOX = 1',
         replace: 'const OF_MAILBOX = 1_000',
       },
       {
-        file: 'server/src/identity/people/passwords.ts',
+        file: 'server/src/people/passwords.ts',
         find: 'const OF_ADDRESS = 4',
         replace: 'const OF_ADDRESS = 1_000',
       },
@@ -50,7 +50,7 @@ export const bugsOfFloods: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/identity/people/resets.ts',
+        file: 'server/src/people/resets.ts',
         find: 'const key = hashOf(email)',
         replace: "const key = hashOf(email.replace(/[+].*@/, '@'))",
       },
@@ -66,7 +66,7 @@ export const bugsOfFloods: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/identity/people/second-factor.ts',
+        file: 'server/src/people/second-factor.ts',
         find: 'failures >= MOST_FAILURES',
         replace: 'failures >= 1_000_000',
       },

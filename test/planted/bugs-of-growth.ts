@@ -71,8 +71,8 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
     edits: [
       {
         file: END,
-        find: 'difference := greatest(0, call_input_tokens[1]',
-        replace: 'difference := (call_input_tokens[1]',
+        find: 'call_differences[i] := greatest(0,',
+        replace: 'call_differences[i] := (',
       },
     ],
     caughtBy: [{ file: CASES, title: 'are given back without those of others' }],

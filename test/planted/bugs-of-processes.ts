@@ -6,6 +6,19 @@ const WORKER = 'server/src/outbox/worker.test.ts'
 /** Beyond begin and end: what goes wrong between processes, commands and upstreams, one of which dies, is late or leaves. */
 export const bugsOfProcesses: readonly PlantedBug[] = [
   {
+    id: 'lost-fit-is-judged',
+    title: 'calls whose statement got no answer are judged at once, beside what may still be carried out',
+    promise: 'What may have been carried out is sent again by its id, and never judged beside that.',
+    author: 'insider',
+    edits: [{ file: 'server/src/calls/fast-path.ts', find: ' && !(answers.error instanceof Unanswered)', replace: '' }],
+    caughtBy: [
+      {
+        file: 'test/ledger/fast-path-edges.test.ts',
+        title: 'leave nobody unanswered but whose outcome is unknown',
+      },
+    ],
+  },
+  {
     id: 'left-before-the-answer-is-free',
     title: 'who hangs up before the answer begins pays nothing, as if the upstream had failed',
     promise: 'Once a request was sent, who hangs up pays at least its input.',

@@ -42,10 +42,10 @@ export const bugsOfUsage: readonly PlantedBug[] = [
       },
       {
         file: ADD_UP,
-        find: '), hours as (',
+        find: '), alike as materialized (',
         replace: `), seen as (
     insert into watermark select max(taken.at) from taken having max(taken.at) is not null
-  ), hours as (`,
+  ), alike as materialized (`,
       },
       {
         file: ADD_UP,
@@ -59,15 +59,14 @@ export const bugsOfUsage: readonly PlantedBug[] = [
   },
   {
     id: 'late-among-the-names-of-its-key',
-    title:
-      'what comes late to a day that was left among the names of its key is compared with other names than the day has',
+    title: 'what comes late to a day that was left among the names of its key is compared by its key alone',
     promise: 'Combined sums of a day equal its hours.',
     author: 'blind',
     edits: [
       {
         file: ADD_UP,
-        find: `case about when '' then 'operation' else about end collate "C", case about when '' then operation else one.subject end collate "C")`,
-        replace: `about collate "C", one.subject collate "C")`,
+        find: `(credential_id, about collate "C", subject collate "C") <= (combined.credential_id, combined.about, combined.subject)`,
+        replace: 'credential_id <= combined.credential_id',
       },
     ],
     caughtBy: [{ file: COMBINED, title: 'wherever in the order of its names a day was left' }],
@@ -94,8 +93,8 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     edits: [
       {
         file: REVERSE_CHARGE,
-        find: 'at, charge.operation, charge.model, charge.route, charge.end_user, charge.end_user_label,',
-        replace: 'at, charge.operation, charge.model, charge.route, null, null,',
+        find: 'at, charge.operation, charge.model, charge.end_user, charge.end_user_label,',
+        replace: 'at, charge.operation, charge.model, null, null,',
       },
       { file: REVERSE_CHARGE, find: 'charge.tags, 0,', replace: 'null, 0,' },
     ],
@@ -120,7 +119,7 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     title: 'a report has what was added up, and nothing of what is still in the tail',
     promise: 'A charge is in the report no later than one second after its response ended.',
     author: 'insider',
-    edits: [{ file: STATEMENT, find: 'from tail where ', replace: 'from tail where false and ' }],
+    edits: [{ file: STATEMENT, find: 'from usage_tail where ', replace: 'from usage_tail where false and ' }],
     caughtBy: [EQUAL, { file: REPORT, title: 'has what calls have just booked' }],
   },
 ]

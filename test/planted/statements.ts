@@ -13,6 +13,5 @@ export const BEFORE_THE_LOCK = '-- Who waits for a lock is given the row as it i
 
 /** An account is changed by charges of calls that have no hold any more, too. */
 export const CHANGED_WITHOUT_A_HOLD = [
-  { file: END, find: 'account_release[1] > 0;', replace: 'account_release[1] + account_charge[1] > 0;' },
   { file: END, find: 'account_release[place] > 0;', replace: 'account_release[place] + account_charge[place] > 0;' },
 ]

@@ -1,15 +1,15 @@
 import type pg from 'pg'
-import type { JsonAsked } from '../http/json-routes.ts'
-import { findAccessToken } from '../identity/access-tokens.ts'
+import type { ApiRequest } from '../api/request.ts'
+import { findAccessToken } from '../grants/access-tokens.ts'
+import { findGrant } from '../grants/grants.ts'
 import { type FailuresByAddress, tryFrom } from '../identity/failures-by-address.ts'
-import { findGrant } from '../identity/grants.ts'
 import { parseCredential } from '../identity/key-format.ts'
-import type { People } from '../identity/people/people.ts'
-import { byPerson } from '../identity/people/visitor.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { Secret } from '../kernel/secret.ts'
+import type { People } from '../people/people.ts'
+import { byPerson } from '../people/visitor.ts'
 import type { By } from '../storage/audit.ts'
 
 /** Who asks: a person, by a browser in which they have signed in, or by a client that they let act for one workspace in one mode. */
@@ -44,7 +44,7 @@ type Parts = {
   readonly audience: string | null
 }
 
-export type Authenticate = (asked: JsonAsked, isWrite: boolean) => Promise<Member>
+export type Authenticate = (asked: ApiRequest, isWrite: boolean) => Promise<Member>
 
 export const FORM_TOKEN_HEADER = 'X-Form-Token'
 const NO_ORIGIN = {
@@ -54,7 +54,7 @@ const BEARER = /^Bearer +(\S+)$/i
 
 /** Finds out who asks. A token is looked at before a cookie: who sends one means it. */
 export function createAuthenticate({ pool, people, browser, failures, audience }: Parts): Authenticate {
-  async function byToken(asked: JsonAsked, text: string, isWrite: boolean): Promise<Member> {
+  async function byToken(asked: ApiRequest, text: string, isWrite: boolean): Promise<Member> {
     const parsed = parseCredential(new Secret(text))
     if (parsed?.kind !== 'at' || audience === null) throw wrongToken(audience)
     const { address } = asked.visitor
@@ -82,7 +82,7 @@ export function createAuthenticate({ pool, people, browser, failures, audience }
     throw wrongToken(audience)
   }
 
-  async function bySession(asked: JsonAsked, isWrite: boolean): Promise<Member> {
+  async function bySession(asked: ApiRequest, isWrite: boolean): Promise<Member> {
     const cookie = asked.header('cookie')
     const sessionToken = browser.sessionTokenIn(cookie)
     const session = sessionToken === undefined ? null : await people.sessionOf(sessionToken)

@@ -1,18 +1,15 @@
+import { isUpdate, REPLAYED } from '../api/answer.ts'
+import { contractRouteOf } from '../api/contract.ts'
 import type { ContractInput } from '../contracts/document.ts'
+import { MARKED_NAMES } from '../contracts/draft.ts'
 import { PLAIN_HEADERS } from '../contracts/header-words.ts'
-import { queryParameters } from '../contracts/query-parameters.ts'
 import { AT_THE_DOOR } from '../contracts/refusals.ts'
 import type { ContractParameter, ContractRoute, Refusals } from '../contracts/route.ts'
-import { schemaOf } from '../contracts/schema-of.ts'
-import { REFUSAL_SCHEMAS } from '../http/dialects/schemas.ts'
+import { refusalSchemas } from '../http/dialects/schemas.ts'
 import type { FaultCode } from '../kernel/fault.ts'
 import { may, ROLES } from '../kernel/role.ts'
-import { REPLAYED } from './answer.ts'
-import { type AccountRoute, isUpdate } from './route.ts'
+import { ACCOUNT_PREFIX, type AccountRoute } from './route.ts'
 import { ACCOUNT_ROUTES } from './routes.ts'
-
-/** Where the account API is, below site_url. */
-export const ACCOUNT_PREFIX = '/account/v1'
 
 /** A change that breaks programs raises its first number. */
 const ACCOUNT_VERSION = '1.0.0'
@@ -33,23 +30,16 @@ const TAGS: ContractInput['tags'] = {
 }
 
 /** What the document of the account API is made from. */
-export function accountContractInput({
-  provider,
-  siteUrl,
-}: {
-  readonly provider: string
-  readonly siteUrl: string | undefined
-}): ContractInput {
+export function accountContractInput(): ContractInput {
   return {
-    title: `${provider} account API`,
+    title: `${MARKED_NAMES.provider} account API`,
     description:
       'What members of a workspace see and change: keys, budgets, members, money and records. Amounts are exact decimal USD, and whole micro-USD beside it. Times are ISO 8601 in UTC. ' +
       'Every change takes an Idempotency-Key; sent again within 24 hours, it is not made again. Every update takes the ETag of what was read as If-Match.',
     version: ACCOUNT_VERSION,
-    serverUrl: siteUrl,
     tags: TAGS,
-    routes: ACCOUNT_ROUTES.map(contractRouteOf),
-    refusals: REFUSAL_SCHEMAS,
+    routes: ACCOUNT_ROUTES.map(contractRoute),
+    refusals: refusalSchemas(),
     headers: {
       ...PLAIN_HEADERS,
       ETag: { description: 'What it is like now. A change of it takes this as If-Match.', schema: { type: 'string' } },
@@ -76,36 +66,18 @@ export function accountContractInput({
   }
 }
 
-function contractRouteOf(route: AccountRoute): ContractRoute {
-  const { operationId, method, path, summary, tag, definition, need, queryForm, bodyForm, answer } = route
-  const { status = 200, description, body, hasEtag, isTable, type } = answer
+function contractRoute(route: AccountRoute): ContractRoute {
+  const { method, path, need, description, answer } = route
   const isWrite = method !== 'GET' && need !== 'nothing'
-  return {
-    ...{ operationId, method, path: ACCOUNT_PREFIX + path, summary, tag },
-    ...(definition !== undefined && { definition }),
-    description: [route.description, whoMay(route)].filter((one) => one !== undefined).join('\n\n'),
+  return contractRouteOf(route, {
+    path: ACCOUNT_PREFIX + path,
     access: need === 'nothing' ? 'public' : 'credential',
-    parameters: [
-      ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => inPath(name)),
-      ...queryParameters(queryForm),
-      ...(isWrite ? [IDEMPOTENCY_KEY] : []),
-      ...(isUpdate(route) ? [IF_MATCH] : []),
-    ],
-    ...(bodyForm !== null && {
-      body: { required: !bodyForm.safeParse({}).success, schema: schemaOf(bodyForm, 'input') },
-    }),
-    answers: {
-      [status]: {
-        description,
-        headers: [...(hasEtag === true ? ['ETag'] : []), ...(isWrite ? [REPLAYED] : [])],
-        content: {
-          [type ?? 'application/json']: schemaOf(body),
-          ...(isTable === true && { 'text/csv': { type: 'string' } }),
-        },
-      },
-    },
+    description: [description, whoMay(route)].filter((one) => one !== undefined).join('\n\n'),
+    params: PLACES,
+    headers: [...(isWrite ? [IDEMPOTENCY_KEY] : []), ...(isUpdate(route) ? [IF_MATCH] : [])],
+    answerHeaders: [...(answer.hasEtag === true ? ['ETag'] : []), ...(isWrite ? [REPLAYED] : [])],
     refusals: refusalsOf(route),
-  }
+  })
 }
 
 /** For people, who read it in the document. */
@@ -134,12 +106,6 @@ const PLACES: Readonly<Record<string, string>> = {
   link_id: 'The id of a linked account.',
   quota_request_id: 'The id of a quota request.',
   export_id: 'The id of an export.',
-}
-
-function inPath(name: string): ContractParameter {
-  const description = PLACES[name]
-  if (description === undefined) throw new Error(`the parameter ${name} is described nowhere`)
-  return { in: 'path', name, description, schema: { type: 'string', minLength: 1 } }
 }
 
 const IDEMPOTENCY_KEY: ContractParameter = {
@@ -178,7 +144,7 @@ function refusalsOf(route: AccountRoute): Refusals {
     ...(isWrite ? OF_WRITES : []),
     ...(isOne ? (['resource_not_found'] as const) : []),
     ...(isUpdate(route) ? (['precondition_required', 'precondition_failed'] as const) : []),
-    ...(isClosedTo ? (['workspace_closing'] as const) : []),
+    ...(isClosedTo ? (['workspace_closing', 'workspace_suspended'] as const) : []),
     ...codes,
   ]
   const kind = [

@@ -1,5 +1,5 @@
-import { money } from '../http/routes/money.ts'
-import type { ListedGrant } from '../identity/grants.ts'
+import { money } from '../api/money.ts'
+import type { ListedGrant } from '../grants/grants.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { formatUsd } from '../kernel/money.ts'
 import type { Charge, Entry } from '../ledger/pages-of-account.ts'

@@ -1,13 +1,14 @@
 import type pg from 'pg'
+import type { Turns } from '../api/turns.ts'
 import type { FailuresByAddress } from '../identity/failures-by-address.ts'
-import type { People } from '../identity/people/people.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Ids } from '../kernel/ids.ts'
 import type { Links } from '../links/links.ts'
+import type { People } from '../people/people.ts'
 import type { SendMail } from '../storage/mail.ts'
 import type { Tasks } from '../tasks/tasks.ts'
 import type { Authenticate } from './authenticate.ts'
-import type { Turns } from './turns.ts'
+import type { RequestWatch } from './request-watch.ts'
 
 /** What the handlers of the account API are made of. Each takes of it what it uses. */
 export type AccountParts = {
@@ -17,6 +18,7 @@ export type AccountParts = {
   readonly time: Pick<Clock, 'nowMs'>
   readonly authenticate: Authenticate
   readonly turns: Turns
+  readonly requestWatch: RequestWatch
   readonly failures: FailuresByAddress
   readonly people: People
   readonly tasks: Pick<Tasks, 'listOfAccount'>
@@ -29,5 +31,5 @@ export type AccountParts = {
   /** Where people reach the pages. */
   readonly siteUrl: string
   /** The document as it is served. */
-  readonly document: () => Buffer
+  readonly document: () => Promise<Buffer>
 }

@@ -3,6 +3,7 @@ import { AUDIT_ROUTES } from './routes/audit.ts'
 import { BUDGET_ROUTES } from './routes/budgets.ts'
 import { CLOSURE_ROUTES } from './routes/closure.ts'
 import { EXPORT_ROUTES } from './routes/exports.ts'
+import { KEY_STATE_ROUTES } from './routes/key-states.ts'
 import { KEY_ROUTES } from './routes/keys.ts'
 import { LINK_ROUTES } from './routes/links.ts'
 import { ME_ROUTES } from './routes/me.ts'
@@ -18,6 +19,7 @@ export const ACCOUNT_ROUTES: readonly AccountRoute[] = [
   ...ME_ROUTES,
   ...WORKSPACE_ROUTES,
   ...KEY_ROUTES,
+  ...KEY_STATE_ROUTES,
   ...MONEY_ROUTES,
   ...RECORD_ROUTES,
   ...BUDGET_ROUTES,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { isMembers } from '../catalogue/member-table.ts'
+import { readApproval } from '../grants/approvals.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
-import { readApproval } from '../identity/approvals.ts'
 import { Fault } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
 import type { AgentParts } from './parts.ts'

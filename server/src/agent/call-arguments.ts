@@ -1,7 +1,7 @@
 import { MODEL_IN_PATH, type Operation } from '../catalogue/operation.ts'
 import { keyInUrl } from '../http/key-in-url.ts'
-import { DEFAULT_LIMITS } from '../http/wire/limits.ts'
 import { Fault } from '../kernel/fault.ts'
+import { DEFAULT_LIMITS } from '../wire/limits.ts'
 
 /** What an agent gives an operation. */
 export type Arguments = Readonly<Record<string, unknown>>

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { listedModel } from '../callers/model-card.ts'
 import { isSoldByUnit, isTask, type Operation, spell } from '../catalogue/operation.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import type { Caller } from '../identity/caller.ts'
@@ -6,7 +7,6 @@ import { allowsOperation, LINKING, mayAllowModel, type Scopes } from '../identit
 import { decimalText } from '../kernel/rational.ts'
 import { createSearchIndex, type SearchIndex, wordsOf } from '../kernel/search-index.ts'
 import type { FreeOperation, FreeOperations } from './free-operations.ts'
-import { listedModel } from './model-card.ts'
 import type { AgentOperations } from './operations.ts'
 import type { AgentParts } from './parts.ts'
 import type { ToolArguments } from './tool-arguments.ts'

@@ -1,9 +1,9 @@
 import type { AgentRequest } from '../http/agent-routes.ts'
-import { withoutCredential } from '../http/without-credential.ts'
 import type { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { withoutCredential } from '../wire/without-credential.ts'
 
 type Parts = {
   readonly count: (credentialId: Id, fault: Fault) => void

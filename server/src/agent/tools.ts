@@ -1,8 +1,9 @@
-import { inputFault } from '../gateway/input-fault.ts'
+import { admit } from '../callers/admit.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { ZERO } from '../kernel/money.ts'
+import { inputFault } from '../wording/input-fault.ts'
 import { type Asking, createAskPerson } from './ask-person.ts'
 import { createBatch } from './batch.ts'
 import { createReadLeft } from './budgets.ts'
@@ -61,7 +62,7 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
   }
 
   async function count({ id, caller }: AgentRequest): Promise<void> {
-    await begin({ id, caller, operation: COUNTED, hold: null, tokens: 0, claims: [] })
+    await admit(begin, { id, caller }, COUNTED)
   }
 
   async function useOne(

@@ -1,14 +1,15 @@
+import { admit } from '../callers/admit.ts'
 import type { Operation } from '../catalogue/operation.ts'
+import type { Wish } from '../gateway/begin.ts'
 import type { CallRequest, Progress } from '../gateway/call-request.ts'
 import { isStreamed } from '../gateway/relay.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
-import { parseJson } from '../http/json.ts'
-import { NOBODY } from '../http/wire/outlet.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { type Nanos, usd, ZERO } from '../kernel/money.ts'
-import { rateHeaders } from '../limits/headers.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
+import { parseJson } from '../wire/json.ts'
+import { NOBODY } from '../wire/outlet.ts'
 import { requireApproval } from './approval.ts'
 import { type Arguments, spellArguments } from './call-arguments.ts'
 import type { FreeOperations } from './free-operations.ts'
@@ -67,10 +68,9 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
       if (!own.isReadOnly) requireApproval(caller)
       if (!own.isReadOnly && wanted.idempotencyKey !== undefined)
         return refuseCounted(parts, request, wanted, new Fault('invalid_request', { detail: NO_KEY }))
-      const { json, cost, taskCost } = await own.run(request, wanted)
+      const { json, ...task } = await own.run(request, wanted)
       const answer = { status: 200, headers: JSON_TYPE, body: JSON.stringify(json) }
-      const ended = taskCost === undefined ? {} : { taskCost }
-      return { id, operationId, answer, cost, held: undefined, balance: undefined, ...ended }
+      return { id, operationId, answer, cost: ZERO, held: undefined, balance: undefined, ...task }
     }
     const operation = operations.find(operationId)
     if (operation === undefined) return refuseCounted(parts, request, wanted, operations.unknown(operationId))
@@ -188,8 +188,7 @@ async function refuseCounted(
   { caller }: AgentRequest,
   { id }: Pick<Wanted, 'id'>,
   fault: Fault,
-  operation: Pick<Operation, 'id' | 'limits'> & { readonly isForAll?: boolean } = COUNTED,
+  operation: Wish['operation'] = COUNTED,
 ): Promise<never> {
-  const { rates } = await begin({ id, caller, operation, hold: null, tokens: 0, claims: [] })
-  throw fault.withHeaders(rateHeaders(rates))
+  throw fault.withHeaders(await admit(begin, { id, caller }, operation))
 }

@@ -5,13 +5,18 @@ import { createAgentFace } from '../agent/server.ts'
 import { catalogue as ours } from '../catalogue/catalogue.ts'
 import { VERSION } from '../cli/version.ts'
 import type { Gateway } from './gateway.ts'
-import { type Ground, issuerOf } from './ground.ts'
+import { type Infrastructure, issuerOf } from './infrastructure.ts'
 import type { Money } from './money.ts'
 import type { Start } from './options.ts'
 
 /** What agents reach: five tools on what callers have. */
-export function createAgentFaceOf(ground: Ground, { begin }: Money, gateway: Gateway, { catalogue = ours }: Start) {
-  const { config, pools, ids, clock, time, log, metrics, headerNames } = ground
+export function createAgentFaceOf(
+  infrastructure: Infrastructure,
+  { begin }: Money,
+  gateway: Gateway,
+  { catalogue = ours }: Start,
+) {
+  const { config, pools, ids, clock, time, log, metrics, headerNames } = infrastructure
   const { http, names } = config
   const { run, mandates, models, prices, tasks, links, jsonLimits, refusals } = gateway
   const metadata = createMetadata({ mcpUrl: http.mcp_url, siteUrl: issuerOf(config) })

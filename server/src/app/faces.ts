@@ -1,20 +1,21 @@
+import { createResources, metadataPathOf, protectedResourceMetadata } from '../authorization/resources.ts'
+import { admit } from '../callers/admit.ts'
 import { catalogue as ours } from '../catalogue/catalogue.ts'
 import { type Config, modelBodyBytes } from '../config.ts'
-import { createContractHeaderNames } from '../gateway/header-names.ts'
+import { callerOf } from '../http/caller.ts'
 import type { Family } from '../http/families.ts'
-import type { Assets } from '../http/pages/assets.ts'
-import type { LinkPages } from '../http/pages/link-page.ts'
-import { admit } from '../http/routes/admit.ts'
+import type { LinkPages } from '../http/link-page.ts'
 import { contractsFamily } from '../http/routes/contracts.ts'
 import { createFamilies } from '../http/routes/families.ts'
 import { salesFamily } from '../http/routes/sales.ts'
 import { createFailuresByAddress } from '../identity/failures-by-address.ts'
 import { createIdentify } from '../identity/identify.ts'
 import { createBudgetReader } from '../ledger/budget-reader.ts'
-import { createResources, metadataPathOf, protectedResourceMetadata } from '../oauth/provider/resources.ts'
+import type { Assets } from '../pages/assets.ts'
+import { createContractHeaderNames } from '../wording/header-names.ts'
 import type { Contracts } from './contracts.ts'
 import type { Gateway } from './gateway.ts'
-import { type Ground, issuerOf, missingIn } from './ground.ts'
+import { type Infrastructure, issuerOf, missingIn } from './infrastructure.ts'
 import { createListeners } from './listeners.ts'
 import type { Money } from './money.ts'
 import type { Start } from './options.ts'
@@ -28,13 +29,13 @@ export type Faces = {
 
 /** What strangers, callers and people meet. What only some roles need is loaded by them. */
 export function createFaces(
-  ground: Ground,
+  infrastructure: Infrastructure,
   money: Money,
   gateway: Gateway,
   { contracts, site }: Faces,
   options: Start,
 ) {
-  const { config, log, clock, metrics, time, ids, cached, headerNames } = ground
+  const { config, log, clock, metrics, time, ids, cached, headerNames } = infrastructure
   const contractHeaderNames = createContractHeaderNames(config.names.provider)
   return createListeners({
     config,
@@ -44,21 +45,23 @@ export function createFaces(
       log,
       metrics,
       identify: createIdentify({ ...cached, time, failures: createFailuresByAddress({ clock }) }),
-      readiness: () => missingIn(ground),
+      readiness: () => missingIn(infrastructure),
     },
     headerNames,
     keyRefused: gateway.refusals.count,
-    countUnknown: async (request, reply) => void (await admit(money.begin, 'unknown_route', request, reply)),
+    async countUnknown(request, reply) {
+      reply.headers(await admit(money.begin, { id: request.id, caller: callerOf(request) }, 'unknown_route'))
+    },
     waitMs: money.calls.waitMs,
-    families: (shown) => familiesOf(ground, money, gateway, shown, options),
+    families: (shown) => familiesOf(infrastructure, money, gateway, shown, options),
     async agent() {
       const { createAgentFaceOf } = await import('./agent-face.ts')
-      return createAgentFaceOf(ground, money, gateway, options)
+      return createAgentFaceOf(infrastructure, money, gateway, options)
     },
     async siteRoutes(pages) {
       if (site === null) throw new Error('the website has no parts in this process')
       const { createSiteFace } = await import('./site-face.ts')
-      return createSiteFace(ground, { ...gateway, ...site, contracts }, pages, options)
+      return createSiteFace(infrastructure, { ...gateway, ...site, contracts }, pages, options)
     },
     baseMetadata: baseMetadataOf(config),
     contractFamilies: [
@@ -80,7 +83,7 @@ function baseMetadataOf(config: Config) {
 
 /** What callers reach: the routes of what is sold, unless others are given. */
 function familiesOf(
-  { config, pools, time, headerNames }: Ground,
+  { config, pools, time, headerNames }: Infrastructure,
   { begin, calls }: Money,
   { run, models, links, tasks, jsonLimits, largeJson }: Gateway,
   shown: { readonly assets: Assets; readonly linkPages: LinkPages },

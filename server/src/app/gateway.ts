@@ -1,3 +1,5 @@
+import { createFindEndUser } from '../budgets/end-users.ts'
+import { createMakeAllowances } from '../budgets/made-allowances.ts'
 import { createLossWatch } from '../calls/loss-ceilings.ts'
 import { ceilingsOf } from '../calls/loss-sums.ts'
 import { spell } from '../catalogue/operation.ts'
@@ -14,17 +16,15 @@ import { VIDEO_TASKS } from '../gateway/plans/video-tasks.ts'
 import { createPlatforms } from '../gateway/platforms.ts'
 import { createQuotedAdmission } from '../gateway/quoted-admission.ts'
 import { createRecords } from '../gateway/records.ts'
+import { createExtend } from '../gateway/refilled-extension.ts'
 import { createRefusals } from '../gateway/refusals.ts'
 import { createRelay } from '../gateway/relay.ts'
 import { createTellLoss } from '../gateway/tell-loss.ts'
 import { createTellRefused } from '../gateway/tell-refused.ts'
-import { createLargeJson } from '../http/large-json.ts'
-import { DEFAULT_LIMITS } from '../http/wire/limits.ts'
-import { createFindEndUser } from '../identity/end-users.ts'
-import { createMakeAllowances } from '../identity/made-allowances.ts'
 import { readBudgets } from '../ledger/balance.ts'
 import { findEnded, findOpen } from '../ledger/requests.ts'
 import { createLinks } from '../links/links.ts'
+import { createTellRefusedLink } from '../people/refused-link.ts'
 import { createModels } from '../pricing/models.ts'
 import { createPrices } from '../pricing/prices.ts'
 import { createQuotes } from '../pricing/quotes.ts'
@@ -35,13 +35,15 @@ import { createBreakers } from '../upstreams/breakers.ts'
 import { createQuota } from '../upstreams/quota.ts'
 import { createTokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import { createTransport } from '../upstreams/transport.ts'
+import { createLargeJson } from '../wire/large-json.ts'
+import { DEFAULT_LIMITS } from '../wire/limits.ts'
 import type { Contracts } from './contracts.ts'
-import { type Ground, siteUrlOf } from './ground.ts'
+import { type Infrastructure, sendMailOf, siteUrlOf } from './infrastructure.ts'
 import type { Money } from './money.ts'
 
 /** Whom we ask and what it costs, and the path of a call through all of it. */
-export function createGateway(ground: Ground, money: Money, contracts: Contracts) {
-  const { config, log, clock, metrics, pools, time, ids, seal, cached, headerNames } = ground
+export function createGateway(infrastructure: Infrastructure, money: Money, contracts: Contracts) {
+  const { config, log, clock, metrics, pools, time, ids, seal, cached, headerNames } = infrastructure
   const { calls, begin, requireUnspent, testCredit } = money
   const { http, names, secrets } = config
   const breakers = createBreakers({ clock, metrics })
@@ -50,7 +52,10 @@ export function createGateway(ground: Ground, money: Money, contracts: Contracts
   const platforms = createPlatforms({ bindings, transport })
   const { offline_access: offlineAccess } = config.links
   const howToLink = spell('Link one: POST /apis/v1/{social_a}/auth_{social_a}.', names)
-  const links = createLinks({ pool: pools.rest, seal, ids, clock, log, platforms, offlineAccess, howToLink })
+  const tellRefused = createTellRefusedLink({ sendMail: sendMailOf(infrastructure), siteUrl: siteUrlOf(config) })
+  const links = createLinks({
+    ...{ pool: pools.rest, seal, ids, clock, log, platforms, offlineAccess, tellRefused, howToLink },
+  })
   const models = createModels(cached)
   const counter = createTokenCounter()
   const records = createRecords({ pool: pools.rest, clock, log })
@@ -99,7 +104,7 @@ export function createGateway(ground: Ground, money: Money, contracts: Contracts
       clock,
     }),
     mandates,
-    growth: createGrowths({ extend: calls.extend, clock }),
+    growth: createGrowths({ extend: createExtend({ extend: calls.extend, testCredit }), clock }),
     drains: createDrains(calls),
     relay: createRelay({ clock, log, ended: (how) => metrics.streams.inc({ how }), drainMs: http.abandoned_stream_ms }),
     records,

@@ -1,16 +1,9 @@
 import type { Config } from '../config.ts'
-import type { HeaderNames } from '../gateway/header-names.ts'
 import { type AgentFace, agentFamilies } from '../http/agent-routes.ts'
 import { createEdge, type Edge, type EdgeParts } from '../http/edge.ts'
 import type { Family } from '../http/families.ts'
+import { createLinkPages, type LinkPages } from '../http/link-page.ts'
 import type { Listener } from '../http/listen.ts'
-import type { PageRoute } from '../http/page-routes.ts'
-import { type Assets, loadAssets } from '../http/pages/assets.ts'
-import { createFaultPage, type FaultPage } from '../http/pages/fault-page.ts'
-import type { Label } from '../http/pages/label.ts'
-import { createLinkPages, type LinkPages } from '../http/pages/link-page.ts'
-import { makeLabel } from '../http/pages/make-label.ts'
-import { createPages, type Pages } from '../http/pages/page.ts'
 import {
   createAdminPolicy,
   createAgentPolicy,
@@ -24,10 +17,17 @@ import { assetsFamily } from '../http/routes/assets.ts'
 import { metricsFamily } from '../http/routes/metrics.ts'
 import { protectedResourceFamily } from '../http/routes/protected-resource.ts'
 import { siteFamily } from '../http/routes/site.ts'
-import { createShedding } from '../http/wire/shedding.ts'
 import { createMemoryBudget } from '../kernel/memory-budget.ts'
+import { type Assets, loadAssets } from '../pages/assets.ts'
+import { createFaultPage, type FaultPage } from '../pages/fault-page.ts'
+import type { Label } from '../pages/label.ts'
+import { makeLabel } from '../pages/make-label.ts'
+import { createPages, type Pages } from '../pages/page.ts'
+import type { PageRoute } from '../pages/page-route.ts'
 import type { Log } from '../telemetry/log.ts'
-import { siteNameOf } from './ground.ts'
+import { createShedding } from '../wire/shedding.ts'
+import type { HeaderNames } from '../wording/header-names.ts'
+import { siteNameOf } from './infrastructure.ts'
 
 export type ListeningRole = Exclude<Config['roles'][number], 'worker'>
 

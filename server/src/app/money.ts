@@ -7,10 +7,10 @@ import { createIds } from '../kernel/ids.ts'
 import { createPartitions } from '../ledger/partitions.ts'
 import { createTestCredit } from '../ledger/test-credit.ts'
 import { createSpentWindows } from '../limits/spent-windows.ts'
-import type { Ground } from './ground.ts'
+import type { Infrastructure } from './infrastructure.ts'
 
 /** BEGIN and END, and whose calls are open between them. */
-export function createMoney({ config, pools, feed, clock, time, log }: Ground) {
+export function createMoney({ config, pools, feed, clock, time, log }: Infrastructure) {
   const ownerId = createIds({ clock }).next()
   const calls = createCalls({
     query: createMoneyQuery(pools.money),

@@ -1,35 +1,37 @@
+import { createRequestWatch } from '../account/request-watch.ts'
+import type { AuthorizationServerParts } from '../authorization/server.ts'
 import { missingForPeople } from '../config.ts'
-import { createAttempts } from '../identity/people/attempts.ts'
-import { createPasswords } from '../identity/people/passwords.ts'
-import { createPeople, type People } from '../identity/people/people.ts'
-import { createTellReuse } from '../identity/people/reused-grant.ts'
 import { creditWithin } from '../ledger/credit.ts'
 import { giveTestCredit } from '../ledger/test-credit.ts'
-import { createIssuer } from '../oauth/issuer.ts'
-import type { AuthorizationServerParts } from '../oauth/provider/server.ts'
-import { GRANTS_PATH } from '../oauth/routes/grants.ts'
-import { ISSUER_CALLBACK } from '../oauth/routes/issuer.ts'
 import { createOutbound, type Outbound } from '../outbound/outbound.ts'
+import { createAttempts } from '../people/attempts.ts'
+import { createPasswords } from '../people/passwords.ts'
+import { createPeople, type People } from '../people/people.ts'
+import { createTellReuse } from '../people/reused-grant.ts'
+import { createIssuer } from '../people-pages/issuer.ts'
+import { GRANTS_PATH } from '../people-pages/routes/grants.ts'
+import { ISSUER_CALLBACK } from '../people-pages/routes/issuer.ts'
 import { createKeptPrices } from '../site/kept-prices.ts'
 import { createWatch } from '../site/status/watch.ts'
 import { createSendMail } from '../storage/mail.ts'
-import { type Ground, issuerOf, missingIn, siteNameOf, siteUrlOf } from './ground.ts'
+import { type Infrastructure, issuerOf, missingIn, siteNameOf, siteUrlOf } from './infrastructure.ts'
 
 /** What the website has beside its routes. */
-export function createSiteParts(ground: Ground, outbound: Outbound) {
+export function createSiteParts(infrastructure: Infrastructure, outbound: Outbound) {
   return {
-    people: createPeopleOf(ground),
-    issuer: createIssuerOf(ground),
-    authorization: authorizationOf(ground, outbound),
-    prices: createKeptPrices({ ...ground, pool: ground.pools.rest }),
-    watch: createWatch({ ...ground, isLedgerThere: () => missingIn(ground).length === 0 }),
+    people: createPeopleOf(infrastructure),
+    issuer: createIssuerOf(infrastructure),
+    authorization: authorizationOf(infrastructure, outbound),
+    requestWatch: createRequestWatch({ ...infrastructure, pool: infrastructure.pools.pages }),
+    prices: createKeptPrices({ ...infrastructure, pool: infrastructure.pools.rest }),
+    watch: createWatch({ ...infrastructure, isLedgerThere: () => missingIn(infrastructure).length === 0 }),
   }
 }
 
 export type SiteParts = ReturnType<typeof createSiteParts>
 
 /** Who people are. Passwords are hashed by few at a time in the whole process. */
-function createPeopleOf({ config, pools, ids, seal, time }: Ground): People {
+function createPeopleOf({ config, pools, ids, seal, time }: Infrastructure): People {
   const { people } = config
   return createPeople({
     pool: pools.rest,
@@ -57,7 +59,7 @@ function createPeopleOf({ config, pools, ids, seal, time }: Ground): People {
  * Who people can sign in by, where the operator says so. Its own origin is listed by being configured; whatever else it names is asked as
  * a stranger's address is.
  */
-function createIssuerOf({ config: { people, http, outbound: rules }, clock, log, metrics }: Ground) {
+function createIssuerOf({ config: { people, http, outbound: rules }, clock, log, metrics }: Infrastructure) {
   const { issuer: given } = people
   if (given === undefined || http.site_url === undefined) return null
   const { access, allowed_origins: allowed, refused_networks: refusedNetworks } = rules
@@ -74,13 +76,13 @@ function createIssuerOf({ config: { people, http, outbound: rules }, clock, log,
 }
 
 /** Whether a client's document can be asked for at all: metadata offers no way that leads nowhere. */
-function mayAskStrangers({ access, allowed_origins: allowed }: Ground['config']['outbound']): boolean {
+function mayAskStrangers({ access, allowed_origins: allowed }: Infrastructure['config']['outbound']): boolean {
   return access === 'public' || (access === 'listed' && allowed.length > 0)
 }
 
 /** What the authorization server is made of; null where there is none. */
 function authorizationOf(
-  { config, pools, ids, clock, log, seal }: Ground,
+  { config, pools, ids, clock, log, seal }: Infrastructure,
   outbound: Outbound,
 ): AuthorizationServerParts | null {
   const { http, oauth } = config

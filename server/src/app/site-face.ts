@@ -1,12 +1,14 @@
+import { doorRoutes } from '../authorization/requests.ts'
+import { createAuthorizationServer } from '../authorization/server.ts'
 import { catalogue as ours } from '../catalogue/catalogue.ts'
 import { type Config, missingForPeople } from '../config.ts'
-import type { Pages } from '../http/pages/page.ts'
-import { createOffer } from '../oauth/offer.ts'
-import type { SiteSettings } from '../oauth/parts.ts'
-import { doorRoutes } from '../oauth/provider/door.ts'
-import { createAuthorizationServer } from '../oauth/provider/server.ts'
-import { ISSUER_PATH } from '../oauth/routes/issuer.ts'
-import { createSiteRoutes } from '../oauth/site-routes.ts'
+import { createConsole } from '../console/console.ts'
+import type { Pages } from '../pages/page.ts'
+import { sessionOf } from '../people/sessions.ts'
+import { createOffer } from '../people-pages/offer.ts'
+import type { SiteSettings } from '../people-pages/parts.ts'
+import { ISSUER_PATH } from '../people-pages/routes/issuer.ts'
+import { createSiteRoutes } from '../people-pages/routes.ts'
 import { createSiteFaultPage } from '../site/fault-page.ts'
 import { createShell } from '../site/shell.ts'
 import { createSite } from '../site/site.ts'
@@ -14,13 +16,13 @@ import type { Health } from '../site/status/status.ts'
 import { createAccountApi } from './account-api.ts'
 import type { Contracts } from './contracts.ts'
 import type { Gateway } from './gateway.ts'
-import { type Ground, issuerOf, missingIn, siteUrlOf } from './ground.ts'
+import { type Infrastructure, issuerOf, missingIn, siteUrlOf } from './infrastructure.ts'
 import type { Start } from './options.ts'
 import type { SiteParts } from './people.ts'
 
 /** What people and clients meet on site_url. */
 export function createSiteFace(
-  ground: Ground,
+  infrastructure: Infrastructure,
   faces: SiteParts & { readonly contracts: Contracts } & Pick<
       Gateway,
       'models' | 'counter' | 'breakers' | 'tasks' | 'links'
@@ -28,44 +30,51 @@ export function createSiteFace(
   pages: Pages,
   { catalogue = ours }: Start,
 ) {
-  const { config, pools, ids, clock, headerNames } = ground
+  const { config, pools, ids, clock, headerNames } = infrastructure
   const { people, issuer, authorization: parts, contracts, prices, models, counter } = faces
   const server = parts && createAuthorizationServer(parts, pages)
   const authorization = parts &&
     server && { server, pool: pools.rest, ids, seal: parts.seal, offer: createOffer({ catalogue, models }) }
   const settings = siteSettingsOf(config)
+  const account = createAccountApi({
+    ...{ ...infrastructure, pool: pools.rest, pagesPool: pools.pages, people, tasks: faces.tasks, links: faces.links },
+    ...{ ownUrl: config.http.site_url, siteUrl: siteUrlOf(config), issuer: issuerOf(config) },
+    ...{ provider: config.names.provider, operations: catalogue.operations, requestWatch: faces.requestWatch },
+    ...{ rerankModels: config.rerank.models, support: config.site.support },
+  })
   const { site_url: siteUrl, public_url: baseUrl } = config.http
   return {
     pages: [
       ...createSite({
         ...{ pages, siteUrl, baseUrl, catalogue, names: config.names, headerNames, clock },
         ...{ prices, counter, contract: contracts.current },
-        ...{ mcpUrl: config.http.mcp_url, health: healthOf(ground, faces) },
+        ...{ mcpUrl: config.http.mcp_url, health: healthOf(infrastructure, faces) },
       }),
       ...createSiteRoutes({ people, pages, siteUrl, settings, issuer, authorization }),
+      ...createConsole({
+        ...{ pages, siteUrl, baseUrl, ids, time: infrastructure.time, account: account.inProcess },
+        ...{ headerNames, mcpUrl: config.http.mcp_url, provider: config.names.provider },
+        sessionOf: (token) => sessionOf(pools.pages, token),
+      }),
     ],
     raw: server === null ? [] : doorRoutes(server),
-    account: createAccountApi({
-      ...{ ...ground, pool: pools.rest, people, tasks: faces.tasks, links: faces.links },
-      ...{ ownUrl: siteUrl, siteUrl: siteUrlOf(config), issuer: issuerOf(config), provider: config.names.provider },
-      ...{ operations: catalogue.operations, rerankModels: config.rerank.models, support: config.site.support },
-    }),
+    account: account.family,
     faultPage: createSiteFaultPage({ pages, shell: createShell({ pages, siteUrl }) }),
   }
 }
 
 /** What the status page tells: what the health checks know. */
 function healthOf(
-  ground: Ground,
+  infrastructure: Infrastructure,
   {
     contracts,
     watch,
     breakers,
   }: Pick<SiteParts, 'watch'> & { readonly contracts: Contracts } & Pick<Gateway, 'breakers'>,
 ): Health {
-  const { config } = ground
+  const { config } = infrastructure
   return {
-    readiness: () => missingIn(ground),
+    readiness: () => missingIn(infrastructure),
     roles: config.roles,
     hasContract: contracts.current !== null,
     sales: contracts.sales.now,

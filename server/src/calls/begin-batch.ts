@@ -134,7 +134,7 @@ function encode(calls: readonly Call[]): Column[] {
 }
 
 /** Empty of a batch in which nothing of it is known. */
-export function attributionColumns(calls: readonly Call[]): Column[] {
+function attributionColumns(calls: readonly Call[]): Column[] {
   const some = calls.some(({ attribution }) => attribution !== undefined) ? calls : []
   return [
     ['call_models', 'text[]', some.map(({ attribution }) => attribution?.model ?? null)],
@@ -145,7 +145,7 @@ export function attributionColumns(calls: readonly Call[]): Column[] {
 }
 
 /** As PostgreSQL has them: name=value, in the order of their names. */
-function tagsText(tags: readonly Tag[]): string | null {
+export function tagsText(tags: readonly Tag[]): string | null {
   if (tags.length === 0) return null
   if (tags.length > TAGS_LIMIT) throw new Error(`a call has at most ${TAGS_LIMIT} tags`)
   const names = tags.map(({ name }) => name)

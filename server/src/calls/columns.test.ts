@@ -4,7 +4,9 @@ import fc from 'fast-check'
 import pg from 'pg'
 import { seed } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { arrayText, daysOf, encodeArray, Positions } from './columns.ts'
+import { arrayText, daysOf, encodeArray, encodeRecords, type Field, Positions } from './columns.ts'
+import * as begin from './fast-begin.ts'
+import * as end from './fast-end.ts'
 
 const { url } = await freshDatabase()
 const client = new pg.Pool({ connectionString: url })
@@ -101,5 +103,52 @@ describe('columns of a batch', () => {
       [1, 2, 1],
     )
     assert.deepEqual(positions.values, ['a', 'b'])
+  })
+})
+
+describe('records of a batch', () => {
+  it('are rows of their types, whose fields they have in the same order', async () => {
+    for (const { name, fields } of [begin.ACCOUNT, begin.CREDENTIAL, begin.CALL, end.CALL]) {
+      const { rows } = await client.query<{ name: string; type: string }>(
+        `select attname as name, format_type(atttypid, atttypmod) || '[]' as type from pg_attribute
+         where attrelid = $1::regclass order by attnum`,
+        [name],
+      )
+      assert.deepEqual(
+        rows.map((row) => [row.name, row.type]),
+        fields.map(([field, type]) => [field, type]),
+        name,
+      )
+    }
+  })
+
+  it('bring any value to PostgreSQL as it is, and nothing', async () => {
+    await client.query('create type thing as (id uuid, label text, amount bigint, is_open boolean)')
+    type Thing = { readonly id: string; readonly label: string | null; readonly amount: bigint; readonly open: boolean }
+    const fields: readonly Field<Thing>[] = [
+      ['id', 'uuid[]', ({ id }) => id],
+      ['label', 'text[]', ({ label }) => label],
+      ['amount', 'bigint[]', ({ amount }) => amount],
+      ['is_open', 'boolean[]', ({ open }) => open],
+    ]
+    const thing = fc.record({
+      id: fc.uuid(),
+      label: fc.option(text),
+      amount: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+      open: fc.boolean(),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(thing), async (things) => {
+        const { rows } = await client.query(
+          'select id, label, amount::text, is_open as open from unnest($1::thing[]) with ordinality order by ordinality',
+          [encodeRecords(fields, things)],
+        )
+        assert.deepEqual(
+          rows,
+          things.map((one) => ({ ...one, amount: String(one.amount) })),
+        )
+      }),
+      { numRuns: 300, seed },
+    )
   })
 })

@@ -22,6 +22,8 @@ const ELEMENTS: Readonly<Record<ArrayType, { readonly oid: number; readonly byte
 const EMPTY_HEADER_BYTES = 12
 const HEADER_BYTES = 20
 const LENGTH_BYTES = 4
+const COUNT_BYTES = 4
+const OID_BYTES = 4
 const BLOCK_BYTES = 65_536
 
 /** Arrays are written one behind the other into blocks: a batch has dozens, and each in memory of its own costs more than to write it. */
@@ -53,6 +55,58 @@ export function encodeArray(type: ArrayType, values: readonly Value[]): Buffer {
   view.setInt32(start + 4, hasNull)
   used = at
   return block.subarray(start, at)
+}
+
+/** A field of a composite type of PostgreSQL, and how an item has it. */
+export type Field<T> = readonly [name: string, type: ArrayType, of: (item: T) => Value]
+
+/** What PostgreSQL calls a row of whatever type: it takes that of the argument. */
+const RECORD_OID = 2249
+
+/** An array of a composite type, whose fields are written in the order in which the type has them. One such array is a fraction of the work that an array for each field is. */
+export function encodeRecords<T>(fields: readonly Field<T>[], items: readonly T[]): Buffer {
+  const rows = items.map((item) => fields.map(([, , of]) => of(item)))
+  makeRoom(mostBytesOfRecords(fields, rows))
+  const start = used
+  view.setInt32(start, rows.length === 0 ? 0 : 1)
+  view.setInt32(start + 4, 0)
+  view.setInt32(start + 8, RECORD_OID)
+  let at = start + EMPTY_HEADER_BYTES
+  if (rows.length > 0) {
+    view.setInt32(start + 12, rows.length)
+    view.setInt32(start + 16, 1)
+    at = start + HEADER_BYTES
+    for (const row of rows) {
+      const end = writeRecord(at + LENGTH_BYTES, fields, row)
+      view.setInt32(at, end - at - LENGTH_BYTES)
+      at = end
+    }
+  }
+  used = at
+  return block.subarray(start, at)
+}
+
+function writeRecord(start: number, fields: readonly Field<never>[], row: readonly Value[]): number {
+  view.setInt32(start, fields.length)
+  let at = start + COUNT_BYTES
+  let index = 0
+  for (const [, type] of fields) {
+    const value = row[index] ?? null
+    const written = value === null ? -1 : writeValue(type, at + OID_BYTES + LENGTH_BYTES, value)
+    view.setInt32(at, ELEMENTS[type].oid)
+    view.setInt32(at + OID_BYTES, written)
+    at += OID_BYTES + LENGTH_BYTES + (written === -1 ? 0 : written)
+    index += 1
+  }
+  return at
+}
+
+function mostBytesOfRecords(fields: readonly Field<never>[], rows: readonly (readonly Value[])[]): number {
+  let fixed = LENGTH_BYTES + COUNT_BYTES
+  for (const [, type] of fields) fixed += OID_BYTES + Math.max(0, ELEMENTS[type].bytes)
+  let most = HEADER_BYTES + rows.length * fixed
+  for (const row of rows) most += mostBytes(row, -1)
+  return most
 }
 
 function viewOf({ buffer, byteOffset, byteLength }: Buffer): DataView {
@@ -178,29 +232,8 @@ export function arrayText(values: readonly string[]): string {
   return `${text}}`
 }
 
-/** Items by what they belong to, in the order of its ids, in which everybody locks: the place of each is counted from 1. */
-export type Groups<T> = {
-  readonly ids: readonly Id[]
-  readonly groups: readonly Group<T>[]
-  readonly placeOf: (id: Id) => number
-}
-type Group<T> = readonly [T, ...T[]]
-type Entries<T> = readonly (readonly [Id, Group<T>])[]
-
-export function groupBy<T>(items: readonly T[], idOf: (item: T) => Id): Groups<T> {
-  return groupsOf(entriesOf(items, idOf))
-}
-
-/** Those that nothing else of the batch belongs with, in the order of the ids, and the others. */
-export function partAlone<T>(items: readonly T[], idOf: (item: T) => Id) {
-  const entries = entriesOf(items, idOf)
-  return {
-    alone: entries.flatMap(([, own]) => (own.length === 1 ? own : [])),
-    others: groupsOf(entries.filter(([, own]) => own.length > 1)),
-  }
-}
-
-function entriesOf<T>(items: readonly T[], idOf: (item: T) => Id): Entries<T> {
+/** Items by what they belong to, in the order of its ids, in which everybody locks. */
+export function groupBy<T>(items: readonly T[], idOf: (item: T) => Id): readonly (readonly [T, ...T[]])[] {
   const byId = new Map<Id, [T, ...T[]]>()
   for (const item of items) {
     const id = idOf(item)
@@ -208,16 +241,8 @@ function entriesOf<T>(items: readonly T[], idOf: (item: T) => Id): Entries<T> {
     if (own === undefined) byId.set(id, [item])
     else own.push(item)
   }
-  return byId.size === 1 ? [...byId] : [...byId].sort(([one], [other]) => (one < other ? -1 : 1))
-}
-
-function groupsOf<T>(entries: Entries<T>): Groups<T> {
-  const places = new Map(entries.map(([id], at) => [id, at + 1]))
-  return {
-    ids: entries.map(([id]) => id),
-    groups: entries.map(([, own]) => own),
-    placeOf: (id) => places.get(id) ?? 0,
-  }
+  const entries = byId.size === 1 ? [...byId] : [...byId].sort(([one], [other]) => (one < other ? -1 : 1))
+  return entries.map(([, own]) => own)
 }
 
 /** The UTC days that the ids carry, each once, counted from 2000 as PostgreSQL does: a charge is kept under the day of its id. */

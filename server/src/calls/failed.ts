@@ -17,13 +17,3 @@ export async function orFailed<Answer>(run: () => Promise<Answer>): Promise<Answ
     return new Failed(error)
   }
 }
-
-/** What one statement answers of some items, each with its own, or that it failed with all of them. */
-export async function answersOf<Item, Answer>(
-  items: readonly Item[],
-  run: (items: readonly Item[]) => Promise<readonly (readonly [Item, Answer])[]>,
-): Promise<readonly (readonly [Item, Answer | Failed])[]> {
-  if (items.length === 0) return []
-  const answers = await orFailed(() => run(items))
-  return answers instanceof Failed ? items.map((item) => [item, answers]) : answers
-}

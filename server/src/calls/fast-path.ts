@@ -123,7 +123,7 @@ type Steps<Item, Usual, Answer> = {
   /** Those of the batch that are usual. */
   readonly usual: readonly Usual[]
   readonly itemOf: (usual: Usual) => Item
-  readonly fit: (usual: readonly Usual[]) => Promise<readonly (Answer | Failed | undefined)[]>
+  readonly fit: (usual: readonly Usual[]) => Promise<readonly (Answer | undefined)[]>
   /** Those that were tried did not fit. */
   readonly judge: (items: readonly Item[], areTried: boolean) => Promise<readonly Answer[]>
   /** Of each that was judged although it is usual. */
@@ -143,7 +143,7 @@ async function carryOut<Item, Usual, Answer>(
   const usual = steps.usual.map(steps.itemOf)
   const isTried = new Set(usual)
 
-  function note(some: readonly Item[], answers: readonly (Answer | Failed | undefined)[] | Failed): void {
+  function note(some: readonly Item[], answers: readonly (Answer | undefined)[] | Failed): void {
     for (const [at, item] of some.entries()) {
       const answer = answers instanceof Failed ? answers : answers[at]
       if (answer !== undefined) answered.set(item, answer)
@@ -156,7 +156,9 @@ async function carryOut<Item, Usual, Answer>(
 
   async function fit(): Promise<void> {
     if (usual.length === 0) return
-    note(usual, unlessRefused(await steps.fit(steps.usual), log))
+    const answers = await orFailed(() => steps.fit(steps.usual))
+    if (isRefused(answers)) log.warn('calls that seemed to fit were refused by PostgreSQL', { error: answers.error })
+    else note(usual, answers)
     const left = usual.filter((item) => !answered.has(item))
     await judge(left, true)
     for (const item of left) {
@@ -174,12 +176,8 @@ async function carryOut<Item, Usual, Answer>(
  * A statement that PostgreSQL refuses was not carried out: then its calls are judged. That is seldom: a constraint is checked before PostgreSQL finds that a row was
  * changed while the statement waited.
  */
-function unlessRefused<T>(answers: readonly (T | Failed | undefined)[], log: Log): readonly (T | Failed | undefined)[] {
-  const isRefused = (answer: unknown): answer is Failed =>
-    answer instanceof Failed && !(answer.error instanceof Unanswered)
-  const refusals = new Set(answers.filter(isRefused).map(({ error }) => error))
-  for (const error of refusals) log.warn('calls that seemed to fit were refused by PostgreSQL', { error })
-  return answers.map((answer) => (isRefused(answer) ? undefined : answer))
+function isRefused<T>(answers: T | Failed): answers is Failed {
+  return answers instanceof Failed && !(answers.error instanceof Unanswered)
 }
 
 type Whose = Pick<Call, 'accountId' | 'credentialId'>

@@ -1,6 +1,6 @@
 import type { Id } from '../kernel/ids.ts'
-import type { Prepared, Rows } from '../storage/prepared.ts'
-import { type ArrayType, encodeArray, type Value } from './columns.ts'
+import type { Prepared, PreparedValue, Rows } from '../storage/prepared.ts'
+import { type ArrayType, encodeArray, encodeRecords, type Field, type Value } from './columns.ts'
 
 /** Runs one prepared statement and gives its rows, each an array of columns. */
 export type Query = (statement: Statement) => Promise<Rows>
@@ -86,21 +86,27 @@ function parametersOf(places: Places): Parameters {
   }
 }
 
-/** A value of a statement that is no array: whose batch it is. */
-type Single = readonly [name: string, type: 'uuid', value: Id]
+/** A composite type of PostgreSQL, and how an item has its fields, in the order of the type. */
+export type RecordType<T> = { readonly name: string; readonly fields: readonly Field<T>[] }
+
+/** A value of a statement of its own: as PostgreSQL calls its type, and encoded. */
+export type Parameter = readonly [name: string, type: string, value: PreparedValue]
+
+export function arrayOf(name: string, type: ArrayType, values: readonly Value[]): Parameter {
+  return [name, type, encodeArray(type, values)]
+}
+
+export function recordsOf<T>(name: string, type: RecordType<T>, items: readonly T[]): Parameter {
+  return [name, `${type.name}[]`, encodeRecords(type.fields, items)]
+}
 
 /** A statement of its own, which names its parameters: they are always the same. */
 export function createStatement(name: string, textWith: (of: (parameter: string) => string) => string) {
   let text: string | undefined
-  return (parameters: readonly (Column | Single)[]): Statement => {
+  return (parameters: readonly Parameter[]): Statement => {
     text ??= textWith(parametersOf(placesOf([parameters])[0] ?? NO_PLACES).of)
-    const values = parameters.map((one) => (isSingle(one) ? one[2] : encodeArray(one[1], one[2])))
-    return { name, text, values }
+    return { name, text, values: parameters.map(([, , value]) => value) }
   }
-}
-
-function isSingle(parameter: Column | Single): parameter is Single {
-  return parameter[1] === 'uuid'
 }
 
 /** A row of PostgreSQL is input from outside: what is not of the type that the function promises is a defect. */

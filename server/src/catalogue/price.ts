@@ -16,12 +16,23 @@ export type PriceContract<Input> = {
   readonly expected: (input: Input) => bigint
   /** What that takes for granted, as a sentence for the caller. */
   readonly assumption?: (input: Input) => string
+  /** What of a request most of its price comes from, so that a refusal for money can name it. */
+  readonly costly?: (input: Input) => Costly
   /** Whether the two are the same, whatever the upstream does. */
   readonly isExact: boolean
   /** Reads from the answer how much was used; undefined where it does not say. */
   readonly measure: (reply: Reply) => MeasuredUnits | undefined
   /** How much an answer used that does not say it, by what was sent; left out where nobody can count that. */
   readonly counted?: (input: Input, count: (text: string) => Promise<number>) => Promise<MeasuredUnits>
+}
+
+/** A parameter that a price grows with. */
+export type Costly = {
+  readonly name: string
+  /** How many of it there are. */
+  readonly units: number
+  /** What is held with fewer of it, whichever those are. */
+  readonly mostOf: (units: number) => number
 }
 
 /** What an upstream answered, as far as a price needs it. */
@@ -81,6 +92,7 @@ type PerToken<Input> = {
   /** More than any tokenizer makes of the request. */
   readonly most: (input: Input) => number
   readonly expected: (input: Input) => number
+  readonly costly: (input: Input) => Costly
   /** As the upstream counted them; undefined where it does not say. */
   readonly evidence: (reply: Reply) => number | undefined
   /** As we count them in what was sent. */
@@ -88,7 +100,7 @@ type PerToken<Input> = {
 }
 
 export function perToken<Input>(given: PerToken<Input>): PriceContract<Input> {
-  const { unitPrice, most, expected, evidence, counted } = given
+  const { unitPrice, most, expected, costly, evidence, counted } = given
   const measured = (tokens: number) => ({ units: BigInt(tokens), inputTokens: tokens })
   return {
     contract: 'per_token',
@@ -97,6 +109,7 @@ export function perToken<Input>(given: PerToken<Input>): PriceContract<Input> {
     most: (input) => BigInt(most(input)),
     expected: (input) => BigInt(expected(input)),
     assumption: (input) => `Assumed: about ${expected(input)} tokens, by our estimate of the request.`,
+    costly,
     isExact: false,
     measure(reply) {
       const tokens = evidence(reply)
@@ -113,12 +126,13 @@ type Dynamic<Input> = {
   /** As much as the most where left out. */
   readonly expected?: (input: Input) => number
   readonly assumption?: (input: Input) => string
+  readonly costly?: (input: Input) => Costly
   readonly evidence: (reply: Reply) => number | undefined
 }
 
 /** Priced by what the request asks for, and charged by what was delivered of it. */
 export function dynamic<Input>(given: Dynamic<Input>): PriceContract<Input> {
-  const { unit, unitPrice, most, expected = most, evidence } = given
+  const { unit, unitPrice, most, expected = most, costly, evidence } = given
   return {
     contract: 'dynamic',
     unit,
@@ -126,6 +140,7 @@ export function dynamic<Input>(given: Dynamic<Input>): PriceContract<Input> {
     most: (input) => BigInt(most(input)),
     expected: (input) => BigInt(expected(input)),
     assumption: given.assumption ?? (() => 'Assumed: all that is asked for is delivered.'),
+    ...(costly && { costly }),
     isExact: false,
     measure(reply) {
       const units = isSilent(reply) ? undefined : evidence(reply)

@@ -2,15 +2,13 @@ import { hostname, userInfo } from 'node:os'
 import type { Command } from 'commander'
 import { type Config, loadConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { Fault } from '../kernel/fault.ts'
-import { createIds, type Id } from '../kernel/ids.ts'
+import { createIds } from '../kernel/ids.ts'
 import type { By } from '../storage/audit.ts'
 import { requireMigrated } from '../storage/migrate.ts'
 import { createPools, type Pools } from '../storage/pools.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { explain } from './explain.ts'
 import { secretsIn } from './secrets.ts'
-import { timeOf } from './time.ts'
 import { endOnUncaught } from './uncaught.ts'
 
 /** What all commands share: the configuration, the database, and how they say what went wrong. */
@@ -110,39 +108,6 @@ export function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-/** What is told to a customer of the API is told here in the words of the command line. */
-export function unknown(what: string): (error: unknown) => never {
-  return (error) => {
-    if (error instanceof Fault && error.code === 'resource_not_found') throw new Error(`there is no ${what}`)
-    throw error
-  }
-}
-
-const NUMBER_LIMIT = 999_999_999
-/** What a workspace may ask for, and so what it can be given. */
-export const TOKENS_LIMIT = 1_000_000_000_000
-
-export function wholeNumber(option: string, text: string | undefined, most = NUMBER_LIMIT): number {
-  const number = text !== undefined && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : undefined
-  if (number === undefined || number > most)
-    throw new Error(`${option} must be a whole number from 1 to ${most.toLocaleString('en-US')}`)
-  return number
-}
-
-const NAME_LIMIT = 200
-
-export function nameOf(text: string): string {
-  const name = text.trim()
-  if (name === '' || name.length > NAME_LIMIT) throw new Error(`--name must have from 1 to ${NAME_LIMIT} characters`)
-  return name
-}
-
-export function futureOf(text: string): Date {
-  const time = timeOf(text)
-  if (time.getTime() <= systemClock.nowMs()) throw new Error(`--expires must be in the future: ${text} is past`)
-  return time
-}
-
 /** People choose names, and a terminal obeys what it is shown. */
 export function plain(line: string): string {
   return line.replaceAll(/\p{Cc}/gu, '?')
@@ -158,21 +123,4 @@ export async function readInput(most: number): Promise<string> {
     if (bytes > most) throw new Error(`standard input has more than ${most} bytes`)
   }
   return Buffer.concat(pieces).toString('utf8')
-}
-
-/** Any UUID: entries that the ledger makes by itself have ids of another version than ours. */
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
-export function idOf(text: string, advice = ''): Id {
-  const id = text.toLowerCase()
-  if (!UUID.test(id)) throw new Error(`${JSON.stringify(text)} is not an id${advice}`)
-  return id
-}
-
-export function accountIdOf(text: string): Id {
-  return idOf(text, ' of an account: "farebox accounts list" lists the ids')
-}
-
-export function keyIdOf(text: string): Id {
-  return idOf(text, ' of a key: "farebox keys list <account>" lists the ids')
 }

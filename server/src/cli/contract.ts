@@ -2,9 +2,10 @@ import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { catalogue } from '../catalogue/catalogue.ts'
 import type { Config } from '../config.ts'
-import { type Contract, createContract, sha256 } from '../contracts/contract.ts'
+import { sha256 } from '../contracts/canonical.ts'
+import { type Contract, createContract } from '../contracts/contract.ts'
 import { diffContracts, refusalToFollow } from '../contracts/diff.ts'
-import { contractInputOf } from '../http/routes/contract-input.ts'
+import { gatewayDraft } from '../http/routes/gateway-draft.ts'
 import { print, reading, running, runningAlone } from './command.ts'
 
 export function addContractCommands(program: Command): void {
@@ -12,21 +13,21 @@ export function addContractCommands(program: Command): void {
   reading(contract, 'show')
     .description('print the contract that this program serves with this configuration')
     .option('--version-only', 'print only contentHash and docsRevision')
-    .action((options: ShowOptions) => running(async (config) => show(contractOf(config), options)))
+    .action((options: ShowOptions) => running(async (config) => show(await contractOf(config), options)))
   reading(contract, 'diff <before> [after]')
     .description('list the changes between two contracts; exits with 1 if they break callers')
     .addHelpText('after', '\nBoth are files. Without <after>, <before> is compared with what this program serves.')
     .action((before: string, after: string | undefined) =>
       after === undefined
-        ? running(async (config) => diff(await documentIn(before), parsed(contractOf(config).bytes)))
+        ? running(async (config) => diff(await documentIn(before), parsed((await contractOf(config)).bytes)))
         : runningAlone(async () => diff(await documentIn(before), await documentIn(after))),
     )
 }
 
 type ShowOptions = { readonly versionOnly?: true }
 
-function contractOf({ names, http }: Config): Contract {
-  return createContract(contractInputOf({ catalogue, names, publicUrl: http.public_url }))
+async function contractOf({ names, http }: Config): Promise<Contract> {
+  return createContract(await gatewayDraft(catalogue), { names, serverUrl: http.public_url })
 }
 
 function show({ contentHash, docsRevision, bytes }: Contract, { versionOnly }: ShowOptions): void {

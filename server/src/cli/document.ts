@@ -16,6 +16,7 @@ Written by \`node scripts/cli.ts\` from the program itself: ${runnable.length} c
 - Commands read the same settings as the service ([configuration.md](configuration.md)); most need \`database.url\` alone.
 - A command that fails says why on standard error, and exits with 1. \`models import\` exits with 2 where it held prices back.
 - A command that changes something says so in the audit log, a row for each change, in the same transaction: \`farebox audit\`.
+- \`--json\` prints the result for programs: an object, or a list with one object per line. Names are in snake_case, amounts are USD as text, times are ISO 8601.
 - \`farebox --version\` prints the version.
 
 ${markdownTable([['command', 'what it does', 'changes'], ...index])}

@@ -1,6 +1,6 @@
 import { ConfigError } from '../config.ts'
-import { FAULTS, Fault } from '../kernel/fault.ts'
 import type { Secret } from '../kernel/secret.ts'
+import { problemText } from '../operate/action.ts'
 import { PriceListError } from '../pricing/price-list/problems.ts'
 import { createScrubber, secretsOf } from '../telemetry/scrubber.ts'
 
@@ -56,11 +56,7 @@ function codesOf(error: unknown): readonly string[] {
 }
 
 function textOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'failed for an unknown reason'
-  // What a caller of the API is told first says nothing to whoever typed a command.
-  const general = error instanceof Fault ? `${FAULTS[error.code].text} ` : ''
-  if (general !== '' && error.message.startsWith(general)) return error.message.slice(general.length)
-  return error.message || codesOf(error)[0] || error.name
+  return problemText(error) || codesOf(error)[0] || (error instanceof Error ? error.name : '')
 }
 
 function placeOf(databaseUrl: Secret): string {

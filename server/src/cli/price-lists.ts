@@ -10,8 +10,12 @@ import { convertCommunityList } from '../pricing/price-list/litellm.ts'
 import { PriceListError } from '../pricing/price-list/problems.ts'
 import { FILE_BYTES_MOST } from '../pricing/price-list/tree.ts'
 import { operator, print, reading, running, runningAlone, withPools, writing } from './command.ts'
-import { oneMore } from './model-options.ts'
 import { changeLines, planLines } from './price-list-lines.ts'
+
+/** For an option that may be given more than once. */
+function oneMore(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, text]
+}
 
 /** `farebox models import`, `convert` and `history`: models and prices from a file, and what they were before. */
 export function addPriceListCommands(models: Command): void {

@@ -26,29 +26,45 @@ type Group = { readonly words: readonly string[]; readonly load: () => Promise<A
 /** In the order of the help, each with the words that it adds: a run loads what its own word needs. */
 const GROUPS: readonly Group[] = [
   { words: ['migrate', 'config'], load: async () => (await import('./database.ts')).addDatabaseCommands },
-  { words: ['accounts', 'plans'], load: async () => (await import('./accounts.ts')).addAccountCommands },
-  { words: ['keys'], load: async () => (await import('./identity.ts')).addIdentityCommands },
-  { words: ['budgets'], load: async () => (await import('./budgets.ts')).addBudgetCommands },
-  { words: ['grants'], load: async () => (await import('./grants.ts')).addGrantCommands },
-  { words: ['credit'], load: async () => (await import('./credit.ts')).addCreditCommand },
-  { words: ['charges'], load: () => groupOf('charges') },
-  { words: ['quota'], load: async () => (await import('./quota.ts')).addQuotaCommands },
-  { words: ['people', 'members'], load: async () => (await import('./people.ts')).addPeopleCommands },
-  { words: ['prices'], load: async () => (await import('./prices.ts')).addPriceCommands },
-  { words: ['models'], load: async () => (await import('./models.ts')).addModelCommands },
-  { words: ['upstreams'], load: async () => (await import('./upstreams.ts')).addUpstreamCommands },
-  { words: ['tasks'], load: () => groupOf('tasks') },
-  { words: ['ledger'], load: async () => (await import('./ledger.ts')).addLedgerCommands },
-  { words: ['losses'], load: async () => (await import('./losses.ts')).addLossCommands },
-  { words: ['outbox'], load: () => groupOf('outbox') },
+  ...groupsOf(
+    'accounts',
+    'plans',
+    'keys',
+    'budgets',
+    'grants',
+    'credit',
+    'charges',
+    'quota',
+    'people',
+    'members',
+    'prices',
+  ),
+  {
+    words: ['models'],
+    load: () => groupWith('models', async () => (await import('./price-lists.ts')).addPriceListCommands),
+  },
+  {
+    words: ['upstreams'],
+    load: () => groupWith('upstreams', async () => (await import('./probe.ts')).addProbeCommand),
+  },
+  ...groupsOf('tasks', 'ledger', 'losses', 'outbox'),
   { words: ['secrets'], load: async () => (await import('./rotate.ts')).addSecretCommands },
-  { words: ['audit'], load: async () => (await import('./audit.ts')).addAuditCommand },
+  ...groupsOf('audit'),
   { words: ['contract'], load: async () => (await import('./contract.ts')).addContractCommands },
 ]
 
-async function groupOf(group: ActionGroup): Promise<Add> {
-  const { addActions } = await import('./of-actions.ts')
-  return (program) => addActions(program, group)
+function groupsOf(...names: readonly ActionGroup[]): readonly Group[] {
+  return names.map((name) => ({ words: [name], load: () => groupWith(name) }))
+}
+
+/** With commands of its own machine below it, such as those that read and write files. */
+async function groupWith(name: ActionGroup, more?: () => Promise<Add>): Promise<Add> {
+  const { actionCommands } = await import('./action-commands.ts')
+  const [add, addMore] = [await actionCommands(name), await more?.()]
+  return (program) => {
+    const group = add(program)
+    addMore?.(group)
+  }
 }
 
 function addServe({ declared, running }: typeof import('./command.ts'), serve: Parts['serve']): Add {

@@ -37,7 +37,7 @@ describe('an accent', () => {
   })
 
   it('is held against the papers that the style sheet has', () => {
-    const tokens = readFileSync(path.join(import.meta.dirname, '../http/pages/assets/tokens.css'), 'utf8')
+    const tokens = readFileSync(path.join(import.meta.dirname, '../pages/assets/tokens.css'), 'utf8')
     const papers = (name: string) => [...tokens.matchAll(new RegExp(`--${name}: (#\\w+);`, 'g'))].map(([, one]) => one)
     for (const [at, name] of ['paper', 'paper-2'].entries())
       assert.deepEqual(papers(name), [PAPERS.light[at], PAPERS.dark[at], PAPERS.dark[at]])

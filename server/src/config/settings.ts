@@ -17,7 +17,7 @@ const database = section(
     money_connections: setting(
       integer(1, 64).prefault(4),
       'Connection pool for the statements that begin, extend and end calls. They go in batches, so a few connections carry many calls.',
-      "Leave it. PostgreSQL's `max_connections` has to be at least (`money_connections` + `rest_connections` + 2) × the number of processes, and some more for commands. By default a process has 14.",
+      "Leave it. PostgreSQL's `max_connections` has to be at least (`money_connections` + `rest_connections` + 6) × the number of processes, and some more for commands. By default a process has 18 at the most.",
     ),
     rest_connections: setting(
       integer(1, 64).prefault(8),
@@ -25,7 +25,7 @@ const database = section(
       'Raise it where lists and reports are slow while PostgreSQL itself has little to do.',
     ),
   }),
-  'PostgreSQL. A process has two connections more than its two pools: one for its lease, and one that listens for changes.',
+  'PostgreSQL. A process has up to six connections more than its two pools: one for its lease, one that listens for changes, and up to four for the pages of the console.',
 )
 
 const secrets = section(

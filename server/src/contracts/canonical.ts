@@ -1,9 +1,15 @@
+import { hash } from 'node:crypto'
+
 /**
  * One spelling of a JSON value, so that equal documents have equal bytes: UTF-8, no white space, the names of an object in the order of
  * their UTF-16 code units (as RFC 8785 has it), every number a whole one that JavaScript holds exactly.
  */
 export function canonicalBytes(value: unknown): Buffer {
   return Buffer.from(canonicalText(value, []), 'utf8')
+}
+
+export function sha256(bytes: Buffer): string {
+  return hash('sha256', bytes, 'hex')
 }
 
 /** `path` is where it stands; it is put together for an error alone, since a contract has some hundred thousand values. */

@@ -3,13 +3,11 @@ import { FAULTS, type FaultCode } from '../kernel/fault.ts'
 import { createComponents, type SchemaPlace } from './components.ts'
 import type { ContractAnswer, ContractParameter, ContractRoute, HeaderWords, Refusals } from './route.ts'
 
-/** Everything that a contract is made from. Equal inputs give equal bytes. */
+/** Everything that a contract is made from but what an installation spells. Equal inputs give equal bytes. */
 export type ContractInput = {
   readonly title: string
   readonly description: string
   readonly version: string
-  /** Under which callers reach the routes; undefined where nobody said. */
-  readonly serverUrl: string | undefined
   /** What each tag is about. */
   readonly tags: Readonly<Record<string, string>>
   readonly routes: readonly ContractRoute[]
@@ -45,7 +43,7 @@ export const PROVIDER_BODY: JsonSchema = { description: 'What the provider sent,
 /** A provider's own words about our account are never passed on, and neither is its rate limit. */
 const NEVER_A_PROVIDERS: ReadonlySet<number> = new Set([401, 402, 429])
 
-/** The document, as a value. It has the interface alone: what anything costs is told by quotes. */
+/** The document as a value, without the address of an installation. It has the interface alone: what anything costs is told by quotes. */
 export function openapiOf(input: ContractInput): JsonSchema {
   const components = createComponents()
   const parts = { input, components }
@@ -66,7 +64,8 @@ export function openapiOf(input: ContractInput): JsonSchema {
       version: input.version,
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
-    servers: [{ url: input.serverUrl ?? '/' }],
+    // Each installation has its own.
+    servers: [],
     tags: [...used].sort().map((name) => ({ name, description: input.tags[name] ?? missing(`the tag ${name}`) })),
     security: securityBy(input),
     paths,
@@ -90,7 +89,7 @@ function operationOf(parts: Parts, route: ContractRoute): JsonSchema {
     ...(definition === 'pending' && { 'x-definition': 'pending' }),
     ...securityOf(access, parts.input),
     ...(route.parameters !== undefined && {
-      parameters: route.parameters.map((one) => parameterOf(one, place)).sort(byPlaceAndName),
+      parameters: route.parameters.map((one) => parameterOf(one, place)),
     }),
     ...(body && {
       requestBody: {
@@ -137,10 +136,6 @@ function parameterOf(
     ...(isForOthers && { style: 'form', explode: true }),
     schema: place.inline(schema),
   }
-}
-
-function byPlaceAndName(a: JsonSchema, b: JsonSchema): number {
-  return `${a.in} ${a.name}` < `${b.in} ${b.name}` ? -1 : 1
 }
 
 function responsesOf(parts: Parts, route: ContractRoute, place: SchemaPlace): JsonSchema {

@@ -1,5 +1,5 @@
-import type { HeaderNames } from '../gateway/header-names.ts'
 import { ANTHROPIC_RATE_HEADERS, ANTHROPIC_RATES, RATE_HEADERS } from '../limits/headers.ts'
+import type { HeaderNames } from '../wording/header-names.ts'
 import type { HeaderWords } from './route.ts'
 
 const USD = { type: 'string', pattern: '^-?\\d+\\.\\d{9}$' }

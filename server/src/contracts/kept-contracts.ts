@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { type Contract, sha256 } from './contract.ts'
+import { sha256 } from './canonical.ts'
+import type { Contract } from './contract.ts'
 
 /** Contracts that this installation has served, in PostgreSQL. */
 export type KeptContracts = {

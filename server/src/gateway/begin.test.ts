@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { testCaller } from '../../../harness/test-caller.ts'
+import type { Ceiling } from '../budgets/account-budgets.ts'
 import type { Begun, Call, Claim, Judgement, Refused } from '../calls/call.ts'
 import { type KeyRates, limitsWithin } from '../catalogue/key-rates.ts'
 import { TIERS } from '../catalogue/tiers.ts'
-import type { Ceiling } from '../identity/account-budgets.ts'
 import type { TokenAccess } from '../identity/credential.ts'
 import { scopesIn } from '../identity/scopes.ts'
 import { systemClock } from '../kernel/clock.ts'
@@ -15,8 +15,8 @@ import type { Period } from '../kernel/period.ts'
 import { askOf } from '../limits/ask.ts'
 import { createSpentWindows } from '../limits/spent-windows.ts'
 import type { Rates } from '../limits/window.ts'
+import type { MoneyAdvice } from '../wording/money-advice.ts'
 import { ClaimTaken, createBegin, type Wish } from './begin.ts'
-import type { MoneyAdvice } from './money-advice.ts'
 
 const ids = createIds({ clock: systemClock })
 const NOW_MS = 1_000_000

@@ -1,6 +1,6 @@
+import type { Ceiling } from '../budgets/account-budgets.ts'
 import type { Attribution, Call, Claim, Hold, Judgement, NewTask, Refused } from '../calls/call.ts'
 import type { Calls } from '../calls/calls.ts'
-import type { Ceiling } from '../identity/account-budgets.ts'
 import { type Caller, ownAllowanceOf } from '../identity/caller.ts'
 import type { Sought } from '../identity/scopes.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -13,12 +13,12 @@ import { rateHeaders } from '../limits/headers.ts'
 import type { Spent, SpentWindows } from '../limits/spent-windows.ts'
 import { whoseIs } from '../limits/whose.ts'
 import type { Rate, Rates, Window } from '../limits/window.ts'
-import { placesTaken, requestsUsed, tokensUsed } from './limit-words.ts'
-import type { MoneyAdvice } from './money-advice.ts'
-import { balanceShort, budgetShort } from './money-words.ts'
+import { placesTaken, requestsUsed, tokensUsed } from '../wording/limit-words.ts'
+import type { MoneyAdvice } from '../wording/money-advice.ts'
+import { balanceShort, budgetShort } from '../wording/money-words.ts'
+import { type FittingOutput, fittingMembers } from '../wording/token-advice.ts'
 import { requireBudget } from './require-budget.ts'
 import { requireOwnScope, requireScope, seesBalance } from './require-scope.ts'
-import { type FittingOutput, fittingMembers } from './token-advice.ts'
 
 /** What somebody wants to begin: an operation with what it may cost, or an admission that costs nothing. */
 export type Wish = {
@@ -65,11 +65,12 @@ export class ClaimTaken extends Error {
   }
 }
 
-/** The workspace is closed or being closed. */
+/** The workspace is suspended, closed or being closed. */
 export class AccountInactive extends Fault {
   constructor(headers: Readonly<Record<string, string>>) {
     super('forbidden', {
-      detail: 'The workspace is closed or being closed. An owner can cancel the closure within its grace period.',
+      detail:
+        'The workspace is suspended by the operator, or closed or being closed; its members see which. The operator ends a suspension; an owner can cancel the closure within its grace period.',
       headers,
     })
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { SHOWN_CHARACTERS } from '../wording/shown-text.ts'
 import { CANONICAL_BYTES, canonicalOf } from './canonical-request.ts'
-import { SHOWN_CHARACTERS } from './shown-text.ts'
 
 type Given = { readonly body?: string; readonly query?: string; readonly model?: string; readonly beta?: string }
 

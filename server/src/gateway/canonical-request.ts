@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
+import { createShownText, Exact, type Shown } from '../wording/shown-text.ts'
 import { digestOf } from './request-digest.ts'
-import { createShownText, Exact, type Shown } from './shown-text.ts'
 
 type Asked = {
   readonly operation: { readonly id: string }

@@ -2,8 +2,8 @@ import type { ModelPricing } from '../pricing/model-pricing.ts'
 import { mostFor } from '../pricing/terms.ts'
 import type { ModelAsk } from '../protocols/protocol.ts'
 import type { RouteProfile } from '../protocols/route-profile.ts'
+import { adviceOnMoney } from '../wording/money-advice.ts'
 import { type Counted, firstTokens, type GrowthPlan } from './growth.ts'
-import { adviceOnMoney } from './money-advice.ts'
 
 type Asked = {
   readonly ask: ModelAsk

@@ -1,12 +1,12 @@
+import type { BudgetKind, Ceiling } from '../budgets/account-budgets.ts'
 import type { Extension, Growth as Grown } from '../calls/call.ts'
 import type { Calls, Unheard } from '../calls/calls.ts'
-import type { BudgetKind, Ceiling } from '../identity/account-budgets.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { FAULTS, Fault, type FaultCode, unavailable } from '../kernel/fault.ts'
 import { largestThat } from '../kernel/largest.ts'
 import type { Held } from '../pricing/terms.ts'
-import type { MoneyAdvice } from './money-advice.ts'
-import { ceilingName } from './money-words.ts'
+import type { MoneyAdvice } from '../wording/money-advice.ts'
+import { ceilingName } from '../wording/money-words.ts'
 
 /** What a stream holds and reserves for so many tokens of output. */
 export type Slice = { readonly held: Held; readonly tokens: number }

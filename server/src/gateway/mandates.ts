@@ -10,7 +10,7 @@ import {
   type Reason,
   takeApproval,
   WAITING_MOST,
-} from '../identity/approvals.ts'
+} from '../grants/approvals.ts'
 import type { Caller } from '../identity/caller.ts'
 import { Fault, type FaultCode, unavailable } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'

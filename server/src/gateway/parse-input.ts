@@ -1,6 +1,6 @@
 import type { DataOperation } from '../catalogue/operation.ts'
 import { Fault } from '../kernel/fault.ts'
-import { inputFault } from './input-fault.ts'
+import { inputFault } from '../wording/input-fault.ts'
 import { foldParameter, loosestSpellingsIn, spellingsIn } from './loose-names.ts'
 
 type Given = {

@@ -7,10 +7,10 @@ import type { StreamReader } from '../protocols/protocol.ts'
 import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
 import type { OpenReply } from '../upstreams/transport.ts'
+import type { MoneyAdvice } from '../wording/money-advice.ts'
+import type { FittingOutput, TokenAdvice } from '../wording/token-advice.ts'
 import type { Growth, GrowthPlan } from './growth.ts'
-import type { MoneyAdvice } from './money-advice.ts'
 import type { OutputGuard } from './output-guard.ts'
-import type { FittingOutput, TokenAdvice } from './token-advice.ts'
 
 /** How a call would run: made from what is asked for, before anything is held. What differs between endpoints is in here. */
 export type Plan = Priced & {

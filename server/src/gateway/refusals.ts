@@ -140,6 +140,22 @@ export async function refusalsOf(pool: pg.Pool, credentialId: Id, since: Date): 
   return z.array(refusedRow).parse(rows)
 }
 
+const refusedSum = z.object({ credential_id: z.string(), reason: z.string(), count: z.bigint(), last_hour: z.date() })
+
+/** How often each of some keys was refused since a moment, by reason, the most frequent first. */
+export async function refusalSumsOf(
+  pool: pg.Pool,
+  credentialIds: readonly Id[],
+  since: Date,
+): Promise<ReadonlyMap<Id, readonly z.output<typeof refusedSum>[]>> {
+  const { rows } = await pool.query(
+    `select credential_id, reason, sum(count)::bigint as count, max(hour) as last_hour from refusals
+     where credential_id = any ($1) and hour >= $2 group by credential_id, reason order by 3 desc, 2 limit $3`,
+    [credentialIds, since, SHOWN],
+  )
+  return Map.groupBy(z.array(refusedSum).parse(rows), ({ credential_id: id }) => id)
+}
+
 const PORTION = 1_000
 
 /** Deletes what is older than it is kept. How many rows that were. */

@@ -3,13 +3,14 @@ import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../identity/caller.ts'
 import type { Id } from '../kernel/ids.ts'
 import { LARGE_BYTES, type Lease } from '../kernel/memory-budget.ts'
+import { type Visitor, visitorOf } from '../people/visitor.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
+import { exchangeOf } from '../wire/exchange.ts'
+import { sendWhole } from '../wire/send-whole.ts'
 import { callerOf } from './caller.ts'
 import type { Family, ListenerState } from './families.ts'
 import { keepBytes } from './keep-bytes.ts'
 import { memoryOf } from './memory-of.ts'
-import { exchangeOf } from './wire/exchange.ts'
-import { sendWhole } from './wire/send-whole.ts'
 
 /** A request of an agent, without anything of the framework. */
 export type AgentRequest = {
@@ -17,6 +18,7 @@ export type AgentRequest = {
   readonly caller: Caller
   readonly method: string
   readonly headers: IncomingHttpHeaders
+  readonly visitor: Visitor
   /** Where the request came to, as its caller has it. */
   readonly host: string
   readonly rawBody: Buffer | null
@@ -92,12 +94,13 @@ function documentFamily(place: string, document: (host: string) => unknown): Fam
 }
 
 function requestOf(request: FastifyRequest, memory: Lease, listener: ListenerState): AgentRequest {
-  const { id, method, headers, rawBody, raw } = request
+  const { id, method, headers, address, rawBody, raw } = request
   return {
     id,
     caller: callerOf(request),
     method,
     headers,
+    visitor: visitorOf(address, headers['user-agent']),
     host: headers.host ?? '',
     rawBody,
     memory,

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Dialect } from '../catalogue/operation.ts'
 import { FAULTS, Fault, type FaultCode } from '../kernel/fault.ts'
+import { loadAssets } from '../pages/assets.ts'
+import { createFaultPage } from '../pages/fault-page.ts'
+import { createPages } from '../pages/page.ts'
 import { DIALECTS, renderFault, withPages } from './answer.ts'
-import { loadAssets } from './pages/assets.ts'
-import { createFaultPage } from './pages/fault-page.ts'
-import { createPages } from './pages/page.ts'
 
 const REQUEST_ID = '0190b8b0-0000-7000-8000-000000000000'
 const MEMBERS = { needed_usd: '2.000000000', left_usd: null, count: 3 }

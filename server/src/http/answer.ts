@@ -1,6 +1,7 @@
-import type { Dialect } from '../catalogue/operation.ts'
 import type { Fault } from '../kernel/fault.ts'
 import { withAnthropicRates } from '../limits/headers.ts'
+import type { FaultPage } from '../pages/fault-page.ts'
+import type { FaultDialect, RenderFault } from '../wire/answer.ts'
 import { renderAnthropic } from './dialects/anthropic.ts'
 import { renderData } from './dialects/data.ts'
 import { renderGemini } from './dialects/gemini.ts'
@@ -8,7 +9,6 @@ import { renderOauth } from './dialects/oauth.ts'
 import { renderOpenai } from './dialects/openai.ts'
 import { renderPlain } from './dialects/plain.ts'
 import { renderProblem } from './dialects/problem.ts'
-import type { FaultPage } from './pages/fault-page.ts'
 import { mustForbidRetry, retryAfterSecondsOf } from './retry-after.ts'
 
 /** The shapes in which a refusal is told: one for each protocol that callers' SDKs speak, and those of our other faces. */
@@ -20,19 +20,7 @@ export const DIALECTS = {
   plain: renderPlain,
   problem: renderProblem,
   oauth: renderOauth,
-} satisfies Readonly<Record<Dialect | 'plain' | 'problem' | 'oauth', unknown>>
-
-/** How a refusal is told: in JSON of some shape, or as a page. */
-export type FaultDialect = keyof typeof DIALECTS | 'html'
-
-/** A fault as it goes over the wire. */
-export type Answer = {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-}
-
-export type RenderFault = (dialect: FaultDialect, fault: Fault, requestId: string) => Answer
+} satisfies Readonly<Record<Exclude<FaultDialect, 'html'>, unknown>>
 
 export const renderFault: RenderFault = (dialect, fault, requestId) => {
   const shape = dialect === 'html' ? 'problem' : dialect

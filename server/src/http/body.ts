@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { Fault } from '../kernel/fault.ts'
 import { LARGE_BYTES } from '../kernel/memory-budget.ts'
-import { type JsonLimits, parseJson } from './json.ts'
+import { parseForm } from '../pages/form-data.ts'
+import { type JsonLimits, parseJson } from '../wire/json.ts'
 
 /**
  * JSON is the only body that is taken; a scope may add others for its own routes. The bytes are kept beside the value,
@@ -27,11 +28,7 @@ export function largerThan(bytes: number): Fault {
   return new Fault('body_too_large', { detail })
 }
 
-/** A form as browsers send it: each of its fields once. */
-export type Form = ReadonlyMap<string, string>
-
 export const FORM_TYPE = 'application/x-www-form-urlencoded'
-const FORM_FIELDS = 100
 const NO_FORM = 'The body is not a valid form in UTF-8, or has a field twice. Correct it and send it again.'
 
 /** For routes that a person's browser posts to; nothing else is taken there. */
@@ -42,30 +39,4 @@ export function acceptForms(scope: FastifyInstance): void {
     if (form === undefined) done(new Fault('invalid_request', { detail: NO_FORM }))
     else done(null, form)
   })
-}
-
-/** Undefined for what two readers could take for two things. */
-export function parseForm(bytes: Buffer): Form | undefined {
-  const form = new Map<string, string>()
-  const text = bytes.toString('latin1')
-  if (text === '') return form
-  const pairs = text.split('&', FORM_FIELDS + 1)
-  if (pairs.length > FORM_FIELDS) return undefined
-  for (const pair of pairs) {
-    const at = pair.indexOf('=')
-    const name = decoded(at === -1 ? pair : pair.slice(0, at))
-    const value = at === -1 ? '' : decoded(pair.slice(at + 1))
-    if (name === undefined || value === undefined || form.has(name)) return undefined
-    form.set(name, value)
-  }
-  return form
-}
-
-function decoded(text: string): string | undefined {
-  if (/[^!-~]/.test(text)) return undefined
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
-  } catch {
-    return undefined
-  }
 }

@@ -1,13 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { asFault, Fault, type FaultCode } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
-import type { FaultDialect, RenderFault } from './answer.ts'
+import type { FaultDialect, RenderFault } from '../wire/answer.ts'
+import { exchangeOf } from '../wire/exchange.ts'
+import { dialectFor, type FamilyName } from '../wire/family.ts'
+import { idHeaders } from '../wire/send-whole.ts'
+import type { Traffic } from '../wire/traffic.ts'
 import { FORM_TYPE } from './body.ts'
-import { dialectFor, type FamilyName } from './families.ts'
 import type { Policy } from './policies.ts'
-import { exchangeOf } from './wire/exchange.ts'
-import { idHeaders } from './wire/send-whole.ts'
-import type { Traffic } from './wire/traffic.ts'
 
 type Parts = {
   readonly traffic: Pick<Traffic, 'refused'>

@@ -40,7 +40,7 @@ const json = (type: z.ZodType) => ({ 'application/json': schemaOf(type) })
 const REFUSALS: Refusals = { name: 'health', dialect: 'data', codes: AT_THE_DOOR }
 
 /** For contracts. */
-export const HEALTH_ROUTES: readonly ContractRoute[] = [
+export const healthRoutes = (): readonly ContractRoute[] => [
   {
     operationId: 'get_liveness',
     method: 'GET',

@@ -1,36 +1,13 @@
 import type { FastifyRequest } from 'fastify'
-import { type Visitor, visitorOf } from '../identity/people/visitor.ts'
+import type { ApiRequest, ApiResponse } from '../api/request.ts'
+import { visitorOf } from '../people/visitor.ts'
 import type { Family } from './families.ts'
-
-/** What a route of an API of people is asked, without anything of the framework. */
-export type JsonAsked = {
-  /** The request's id. */
-  readonly id: string
-  readonly visitor: Visitor
-  readonly method: string
-  /** The path alone, as it came. */
-  readonly path: string
-  readonly params: Readonly<Record<string, string>>
-  readonly query: unknown
-  /** As it was parsed; undefined where there is none. */
-  readonly body: unknown
-  /** By its name in lower case. What is sent twice is joined, and believed of nobody. */
-  readonly header: (name: string) => string | undefined
-}
-
-export type JsonReply = {
-  readonly status: number
-  readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON; a text or a stream of another type as it is; nothing where left out. */
-  readonly body?: unknown
-  readonly type?: string
-}
 
 export type JsonRoute = {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
-  /** Below the family's prefix; `:name` is a parameter. */
+  /** Below the family's prefix, with {parameters}. */
   readonly path: string
-  readonly answer: (asked: JsonAsked) => Promise<JsonReply>
+  readonly answer: (request: ApiRequest) => Promise<ApiResponse>
 }
 
 type Parts = {
@@ -48,10 +25,10 @@ export function jsonFamily({ name, prefix, bodyBytes, routes }: Parts): Family {
       for (const { method, path, answer } of routes)
         scope.route({
           method,
-          url: path,
+          url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
           config: { access: 'public' },
           async handler(request, reply) {
-            const { status, headers = {}, body, type } = await answer(askedBy(request))
+            const { status, headers = {}, body, type } = await answer(apiRequestOf(request))
             // What is told to one member is nobody else's, whatever stands in between.
             reply.code(status).headers({ 'cache-control': 'no-store', ...headers })
             if (type !== undefined) reply.type(type)
@@ -62,8 +39,9 @@ export function jsonFamily({ name, prefix, bodyBytes, routes }: Parts): Family {
   }
 }
 
-function askedBy(request: FastifyRequest): JsonAsked {
-  const { address, headers, method, params, query, body } = request
+/** A request without anything of the framework. */
+export function apiRequestOf(request: FastifyRequest): ApiRequest {
+  const { address, headers, method, params, query } = request
   return {
     id: request.id,
     visitor: visitorOf(address, headers['user-agent']),
@@ -71,7 +49,7 @@ function askedBy(request: FastifyRequest): JsonAsked {
     path: request.url.split('?', 1)[0] ?? '',
     params: Object.fromEntries(Object.entries(Object(params)).map(([name, value]) => [name, String(value)])),
     query,
-    body,
+    readBody: () => request.body ?? undefined,
     header(name) {
       const value = headers[name]
       return Array.isArray(value) ? value.join(', ') : value

@@ -1,6 +1,6 @@
 import { decodedLoosely, foldParameter, spellingsIn } from '../gateway/loose-names.ts'
 import { holdsKey } from '../identity/key-format.ts'
-import type { FaultDialect } from './answer.ts'
+import type { FaultDialect } from '../wire/answer.ts'
 
 /** Where each protocol's own SDKs send a key. */
 const HEADERS: Readonly<Partial<Record<FaultDialect, string>>> = {

@@ -1,7 +1,7 @@
 import { isAscii } from 'node:buffer'
 import type { FastifyRequest } from 'fastify'
 import { LARGE_BYTES, type Lease, REQUEST_COPIES } from '../kernel/memory-budget.ts'
-import { exchangeOf } from './wire/exchange.ts'
+import { exchangeOf } from '../wire/exchange.ts'
 
 /** What was reserved when the request was admitted; its body may have turned out shorter than it could have been. */
 export function memoryOf({ raw, rawBody }: FastifyRequest): Lease {

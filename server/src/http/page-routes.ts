@@ -1,37 +1,10 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { type Visitor, visitorOf } from '../identity/people/visitor.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../kernel/fault.ts'
-import { type Form, parseForm } from './body.ts'
-import { createDelivery } from './pages/delivery.ts'
-import { type Page, sendPage } from './pages/page.ts'
-
-/** What a page's route is asked, without anything of the framework. */
-export type Asked = {
-  readonly visitor: Visitor
-  readonly method: string
-  /** The path alone, as it came. */
-  readonly path: string
-  readonly params: Readonly<Record<string, string>>
-  readonly query: Form
-  /** What was sent by POST; nothing otherwise. */
-  readonly form: Form
-  readonly host: string
-  readonly cookie: string | undefined
-  readonly origin: string | undefined
-  /** What the browser says of where a request comes from. */
-  readonly fetchSite: string | undefined
-  /** What it can read, and what it has already. */
-  readonly acceptEncoding: string | undefined
-  readonly ifNoneMatch: string | undefined
-}
-
-/** A page that people see, or a form that they send. A GET changes nothing: mail scanners and browsers ask for it unasked. */
-export type PageRoute = {
-  readonly method: 'GET' | 'POST'
-  /** Below site_url; `:name` is a parameter. */
-  readonly path: string
-  readonly answer: (asked: Asked) => Page | Promise<Page>
-}
+import { createDelivery } from '../pages/delivery.ts'
+import { type Form, parseForm } from '../pages/form-data.ts'
+import type { SentPage } from '../pages/page.ts'
+import type { Asked, PageRoute } from '../pages/page-route.ts'
+import { visitorOf } from '../people/visitor.ts'
 
 /** Anybody may ask for them: who may see what is in a page, its route decides. */
 export function addPageRoutes(scope: FastifyInstance, routes: readonly PageRoute[]): void {
@@ -48,6 +21,11 @@ export function addPageRoutes(scope: FastifyInstance, routes: readonly PageRoute
         return sendPage(reply, deliver(asked, await answer(asked)))
       },
     })
+}
+
+export function sendPage(reply: FastifyReply, { status, headers, cookies = [], body }: SentPage): FastifyReply {
+  for (const cookie of cookies) reply.header('set-cookie', cookie)
+  return reply.code(status).headers(headers).send(body)
 }
 
 const NOTHING: Form = new Map()

@@ -1,7 +1,8 @@
 import { isIP } from 'node:net'
 import { audienceOf, type Face, NO_FACE } from '../identity/faces.ts'
-import type { FaultDialect } from './answer.ts'
-import { BASE_PATHS, type FamilyName } from './families.ts'
+import type { FaultDialect } from '../wire/answer.ts'
+import type { FamilyName } from '../wire/family.ts'
+import { BASE_PATHS } from './families.ts'
 
 /** What tells one listener from another, beside the families that it serves. */
 export type Policy = {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { type Visitor, visitorOf } from '../identity/people/visitor.ts'
-import type { FaultDialect } from './answer.ts'
+import { type Visitor, visitorOf } from '../people/visitor.ts'
+import type { FaultDialect } from '../wire/answer.ts'
 import type { Family } from './families.ts'
 
 /** What is asked of a library that answers by itself, without anything of the framework. */

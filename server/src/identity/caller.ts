@@ -1,3 +1,6 @@
+import type { BudgetsOfCalls, Ceiling } from '../budgets/account-budgets.ts'
+import type { Budget } from '../budgets/budgets.ts'
+import type { Tag } from '../budgets/tags.ts'
 import type { Holding } from '../catalogue/holding.ts'
 import type { CallerLimits } from '../catalogue/key-rates.ts'
 import type { OnDisconnect } from '../catalogue/on-disconnect.ts'
@@ -6,11 +9,8 @@ import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import type { Networks } from '../kernel/networks.ts'
 import type { Rational } from '../kernel/rational.ts'
-import type { BudgetsOfCalls, Ceiling } from './account-budgets.ts'
-import type { Budget } from './budgets.ts'
 import type { TokenAccess } from './credential.ts'
 import type { Scopes } from './scopes.ts'
-import type { Tag } from './tags.ts'
 
 /** Who is calling: an API key or an access token of a workspace, in one of its two modes. */
 export type Caller = {

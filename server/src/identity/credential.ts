@@ -1,15 +1,15 @@
 import type pg from 'pg'
 import { z } from 'zod'
+import { BUDGET_ROW, type Budget, budgetIn } from '../budgets/budgets.ts'
+import { memberSubjects } from '../budgets/member-subjects.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import type { CacheParts } from '../storage/cache.ts'
-import { BUDGET_ROW, type Budget, budgetIn } from './budgets.ts'
 import type { Face } from './faces.ts'
 import type { Parsed } from './key-format.ts'
 import { type KeyTerms, TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
 import type { Asks } from './mandate-terms.ts'
-import { memberSubjects } from './member-subjects.ts'
 
 /** A key or an access token that is right: what its caller is made of. The same object for as long as nothing of it changes. */
 export type Credential = {

@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import { type Budget, budgetFacts, makeAllowance } from '../budgets/budgets.ts'
+import { beginNoticesAnew } from '../budgets/notices.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import { type By, difference, record } from '../storage/audit.ts'
 import { inTransaction, type Query, type Transactions } from '../storage/transaction.ts'
-import { beginNoticesAnew } from './budget-notices.ts'
-import { type Budget, budgetFacts, makeAllowance } from './budgets.ts'
 import { changed, TERMS_COLUMNS, type TermsChange, termsFacts, termsPlaces, termsValues } from './key-terms.ts'
 import { deedTo, expiryFacts, lockKey, memberWith, tell } from './locked-key.ts'
 

@@ -4,8 +4,8 @@ import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import type { Query } from '../storage/transaction.ts'
+import { TIER_COLUMNS, tierIn, tierRow } from '../workspaces/tier.ts'
 import { noSuchThing } from './locked-key.ts'
-import { TIER_COLUMNS, tierIn, tierRow } from './tier-of-workspace.ts'
 
 /** Windows of a key, by which its limits are counted. */
 const WINDOW_SECONDS = 60

@@ -1,10 +1,10 @@
 import { z } from 'zod'
+import { type Tag, tagsIn, tagText } from '../budgets/tags.ts'
 import { HOLDINGS, type Holding } from '../catalogue/holding.ts'
 import type { KeyRates } from '../catalogue/key-rates.ts'
 import { ON_DISCONNECT, type OnDisconnect } from '../catalogue/on-disconnect.ts'
 import { createNetworks, type Networks } from '../kernel/networks.ts'
 import type { Facts } from '../storage/audit.ts'
-import { type Tag, tagsIn, tagText } from './tags.ts'
 
 /** What a key may do beside spending: how fast, what, and from where. */
 export type KeyTerms = {

@@ -46,6 +46,18 @@ export async function listKeyPage(pool: pg.Pool, page: KeyPage): Promise<readonl
   return z.array(listedKey).parse(rows)
 }
 
+/** Those of some ids that there are in one mode of a workspace. */
+export async function listKeysIn(
+  pool: pg.Pool,
+  { workspaceId, accountId, ids }: { readonly workspaceId: Id; readonly accountId: Id; readonly ids: readonly Id[] },
+): Promise<readonly ListedKey[]> {
+  const { rows } = await pool.query(
+    `${LISTED_SELECT} where k.workspace_id = $1 and c.account_id = $2 and k.id = any ($3)`,
+    [workspaceId, accountId, ids],
+  )
+  return z.array(listedKey).parse(rows)
+}
+
 type Sought = { readonly workspaceId: Id; readonly id: string; readonly isLocked?: boolean }
 
 /** One of a workspace. That of another is as absent as one that never was: one statement finds out, whichever of the two it is. */

@@ -1,12 +1,12 @@
 import { z } from 'zod'
+import { type Budget, budgetFacts, makeAllowance } from '../budgets/budgets.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type By, difference, record } from '../storage/audit.ts'
-import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
-import { type Budget, budgetFacts, makeAllowance } from './budgets.ts'
-import { findClosure } from './closures.ts'
+import { inTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
+import { requireUnstopped } from '../workspaces/stops.ts'
 import { hashOf, makeKey, parseCredential } from './key-format.ts'
 import { type Place, placeForKey } from './key-places.ts'
 import {
@@ -74,7 +74,7 @@ export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Prom
 async function lockForNewKey(query: Query, workspaceId: Id, mode: Mode): Promise<Place> {
   await query('select from workspaces where id = $1 for no key update', [workspaceId])
   // For operators too: it would be revoked with the others, or be there after them.
-  if ((await findClosure(new OpenTransaction(query), workspaceId)) !== null) throw new Fault('workspace_closing')
+  await requireUnstopped(query, workspaceId)
   return placeForKey(query, workspaceId, mode)
 }
 

@@ -1,10 +1,11 @@
 import type pg from 'pg'
 import { z } from 'zod'
+import { BUDGET_ROW, budgetIn } from '../budgets/budgets.ts'
 import type { Id } from '../kernel/ids.ts'
-import { BUDGET_ROW, budgetIn } from './budgets.ts'
+import { tierIn } from '../workspaces/tier.ts'
 import { TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
 import { noSuchThing } from './locked-key.ts'
-import { loadWorkspace, tierIn } from './tier-of-workspace.ts'
+import { loadWorkspace } from './workspace-record.ts'
 
 export const listedKey = z
   .object({

@@ -1,11 +1,11 @@
 import { z } from 'zod'
+import { BUDGET_ROW, budgetIn } from '../budgets/budgets.ts'
+import type { MemberIdentity } from '../budgets/member-subjects.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Deed } from '../storage/audit.ts'
 import type { Query } from '../storage/transaction.ts'
-import { BUDGET_ROW, budgetIn } from './budgets.ts'
 import { TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
-import type { MemberIdentity } from './member-subjects.ts'
 
 const lockedKey = z
   .object({

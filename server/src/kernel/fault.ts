@@ -136,6 +136,10 @@ export const FAULTS = {
     409,
     'The workspace is being closed, so nothing can be added or changed. Ask an owner to cancel that while it is possible.',
   ),
+  workspace_suspended: row(
+    409,
+    'The operator has suspended the workspace, so nothing can be added or changed. The owners were told why; ask the operator.',
+  ),
   export_not_ready: row(
     409,
     'The export is being prepared: changes that were under way when it was asked for have not ended yet. Try again shortly.',

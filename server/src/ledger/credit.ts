@@ -10,6 +10,10 @@ export type Credit = {
   readonly entryId: Id
   readonly accountId: Id
   readonly amount: Nanos
+  /** By which who paid knows it, such as the number of a transfer: no two entries have the same. */
+  readonly reference?: string | undefined
+  /** For operators. */
+  readonly note?: string | undefined
 } & (
   | { readonly kind: 'payment' }
   /** Promotional credit is spent first. Without an expiry it stays. */
@@ -23,14 +27,38 @@ export function creditAccount(pool: pg.Pool, credit: Credit): Promise<boolean> {
 
 /** The same, and who added it is in the audit log: both, or neither. */
 export function creditAccountBy(pool: Transactions, by: By, credit: Credit): Promise<boolean> {
-  const { entryId: subject, accountId, kind, amount } = credit
+  const { entryId: subject, accountId, kind, amount, reference, note } = credit
   const expiresAt = ('expiresAt' in credit && credit.expiresAt?.toISOString()) || null
   return inTransaction(pool, async (query) => {
     const isNew = await creditWithin(query, credit)
-    const after = { usd: formatUsd(amount), kind, accountId, ...(kind === 'promotion' && { expiresAt }) }
-    if (isNew) await record(query, by, { action: 'account.credited', of: accountId, subject, before: null, after })
-    return isNew
+    if (!isNew) return false
+    await noteWithin(query, credit)
+    const after = {
+      usd: formatUsd(amount),
+      kind,
+      accountId,
+      ...(kind === 'promotion' && { expiresAt }),
+      reference,
+      note,
+    }
+    await record(query, by, { action: 'account.credited', of: accountId, subject, before: null, after })
+    return true
   })
+}
+
+const notedRow = z.object({ entry_id: z.string() })
+
+async function noteWithin(query: Query, { entryId, reference, note }: Credit): Promise<void> {
+  if (reference === undefined && note === undefined) return
+  const { rowCount } = await query(
+    'insert into entry_notes (entry_id, reference, note) values ($1, $2, $3) on conflict (reference) do nothing',
+    [entryId, reference ?? null, note ?? null],
+  )
+  if (rowCount === 1) return
+  const { rows } = await query('select entry_id from entry_notes where reference = $1', [reference])
+  throw new Error(
+    `the reference ${JSON.stringify(reference)} stands at entry ${notedRow.parse(rows[0]).entry_id} already, so nothing was added`,
+  )
 }
 
 /** The same, together with whatever else its transaction does, which says who added it. */

@@ -14,7 +14,7 @@ export function labelSteps(pool: pg.Pool, accountId: Id): readonly Step[] {
     { name: 'charges', portion: (after) => eraseInCharges(pool, accountId, after) },
     { name: 'entries', portion: (after) => eraseInEntries(pool, accountId, after) },
     { name: 'usage that waits', portion: () => eraseInTail(pool, accountId) },
-    { name: 'sums', portion: (after) => eraseInSums(pool, SUMS, accountId, after ?? []) },
+    { name: 'sums', portion: (after) => eraseInSums(pool, COMBINED_HOURS, accountId, after ?? []) },
     { name: 'sums that are being combined', portion: () => waitForCombining(pool) },
     { name: 'combined days', portion: (after) => eraseInSums(pool, COMBINED_DAYS, accountId, after ?? []) },
     { name: 'hours of the account', portion: (after) => eraseInSums(pool, HOURS, accountId, after ?? []) },
@@ -126,33 +126,33 @@ async function waitForCombining(pool: pg.Pool): Promise<null> {
   return null
 }
 
-type Sums = {
-  readonly table: 'usage_sums' | 'usage_combined_days' | 'usage_hour_sums' | 'usage_days'
-  readonly of: 'account_id' | 'scope_id'
-  readonly time: 'hour' | 'day'
-}
-export const SUMS: Sums = { table: 'usage_sums', of: 'account_id', time: 'hour' }
-export const COMBINED_DAYS: Sums = { table: 'usage_combined_days', of: 'account_id', time: 'day' }
-export const HOURS: Sums = { table: 'usage_hour_sums', of: 'scope_id', time: 'hour' }
-export const DAYS: Sums = { table: 'usage_days', of: 'scope_id', time: 'day' }
+type Sums = (
+  | { readonly table: 'usage_sums'; readonly of: 'account_id' }
+  | { readonly table: 'usage_totals'; readonly of: 'scope_id' }
+) & { readonly grain: 'hour' | 'day' }
+export const COMBINED_HOURS: Sums = { table: 'usage_sums', of: 'account_id', grain: 'hour' }
+export const COMBINED_DAYS: Sums = { table: 'usage_sums', of: 'account_id', grain: 'day' }
+export const HOURS: Sums = { table: 'usage_totals', of: 'scope_id', grain: 'hour' }
+export const DAYS: Sums = { table: 'usage_totals', of: 'scope_id', grain: 'day' }
 
 /** The last row of a portion. Without one, the portion is what is left. */
-export function endOfSums({ table, of, time }: Sums, id: Id, [subject = '', at = LONG_AGO]: Place) {
+export function endOfSums({ table, of, grain }: Sums, id: Id, [subject = '', at = LONG_AGO]: Place) {
   return {
-    text: `select subject, ${time}::text as at from ${table}
-      where ${of} = $1 and about = 'end_user' and (subject, ${time}) > ($2, $3::timestamptz) order by subject, ${time} offset $4 limit 1`,
+    text: `select subject, starts_at::text as at from ${table}
+      where ${of} = $1 and about = 'end_user' and grain = '${grain}' and (subject, starts_at) > ($2, $3::timestamptz)
+      order by subject, starts_at offset $4 limit 1`,
     values: [id, subject, at, PORTION - 1],
   }
 }
 
 /** In the order in which they are found, so that two that change the same rows wait and do not block each other. */
-export function eraseSums({ table, of, time }: Sums, id: Id, [subject = '', at = LONG_AGO]: Place, end: Place | null) {
+export function eraseSums({ table, of, grain }: Sums, id: Id, [subject = '', at = LONG_AGO]: Place, end: Place | null) {
   const [lastSubject = null, lastAt = null] = end ?? []
-  const until = end === null ? '$4::text is null and $5::text is null' : `(subject, ${time}) <= ($4, $5::timestamptz)`
+  const until = end === null ? '$4::text is null and $5::text is null' : '(subject, starts_at) <= ($4, $5::timestamptz)'
   return {
     text: `update ${table} set subject_label = null where ctid = any (array(
-        select ctid from ${table} where ${of} = $1 and about = 'end_user' and (subject, ${time}) > ($2, $3::timestamptz) and ${until}
-          and subject_label is not null order by subject, ${time} for update))`,
+        select ctid from ${table} where ${of} = $1 and about = 'end_user' and grain = '${grain}' and (subject, starts_at) > ($2, $3::timestamptz)
+          and ${until} and subject_label is not null order by subject, starts_at for update))`,
     values: [id, subject, at, lastSubject, lastAt],
   }
 }
@@ -169,9 +169,10 @@ async function eraseInSums(pool: pg.Pool, sums: Sums, id: Id, after: Place): Pro
 
 const keyRow = z.object({ id: z.string(), has_sums: z.boolean() })
 
-export function keysOf({ table }: Sums, accountId: Id, after: Id) {
+export function keysOf({ grain }: Sums, accountId: Id, after: Id) {
   return {
-    text: `select id, exists (select from ${table} where scope_id = credentials.id and about = 'end_user') as has_sums from credentials
+    text: `select id, exists (
+        select from usage_totals where scope_id = credentials.id and about = 'end_user' and grain = '${grain}') as has_sums from credentials
       where account_id = $1 and id > $2 order by id limit $3`,
     values: [accountId, after, KEYS_AT_ONCE],
   }

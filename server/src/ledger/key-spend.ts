@@ -15,7 +15,8 @@ export async function spendOfKeys(pool: pg.Pool, ids: readonly Id[]): Promise<Re
        coalesce(sum(charged) filter (where at > clock_timestamp() - interval '7 days'), 0)::bigint as week,
        coalesce(sum(charged) filter (where at >= period_start('month', clock_timestamp())), 0)::bigint as month
      from (
-       select credential_id, hour as at, charged from usage_hours where credential_id = any ($1)
+       select scope_id as credential_id, starts_at as at, charged from usage_totals
+       where scope_id = any ($1) and about = '' and grain = 'hour' and subject = ''
        union all select credential_id, at, charged from usage_tail where credential_id = any ($1)
      ) used group by credential_id`,
     [ids],

@@ -182,6 +182,29 @@ function matchesOf(filter: RequestFilter, parameter: (value: unknown) => string)
   return conditions.length === 0 ? 'true' : conditions.join(' and ')
 }
 
+const latelyRow = endedRow.extend({ account_id: z.string() })
+
+/** The latest calls of each of some accounts that ended since a moment, the latest first. */
+export async function endedLately(
+  pool: pg.Pool,
+  {
+    accountIds,
+    sinceMs,
+    ofEach,
+  }: { readonly accountIds: readonly Id[]; readonly sinceMs: number; readonly ofEach: number },
+): Promise<readonly z.output<typeof latelyRow>[]> {
+  // It has no name, so that it is planned for its values: only the days that it asks for are opened.
+  const { rows } = await pool.query({
+    text: `select c.account_id, ${COLUMNS} from unnest($1::uuid[]) account (id) cross join lateral (
+        select * from charges
+        where account_id = account.id and ended_at >= to_timestamp($2::float8 / 1000) and id >= first_id_at(to_timestamp($3::float8 / 1000))
+        order by ended_at desc, id desc limit $4) c
+      left join request_records r on r.id = c.id order by c.ended_at desc, c.id desc`,
+    values: [accountIds, sinceMs, sinceMs - DAYS_APART_MS, ofEach],
+  })
+  return z.array(latelyRow).parse(rows)
+}
+
 /** By some credentials, or by whatever credential of an account. */
 export type WhoseRequests = readonly Id[] | { readonly accountId: Id }
 

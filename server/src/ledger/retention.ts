@@ -6,8 +6,8 @@ import type { Log } from '../telemetry/log.ts'
 const LONGEST_MS = 600_000
 const ANSWER_MARGIN_MS = 1_000
 
-/** Sums of hours by end user and by tag are as many as there are names: they are kept for less long than those of days. */
-export const NAMED_HOURS_KEPT_DAYS = 100
+/** Brief sums are as many as there are names: hours by end user and by tag, and all that combines them with something else. */
+export const BRIEF_KEPT_DAYS = 100
 /** Charges and sums of usage. */
 export const CHARGES_KEPT_DAYS = 1_100
 /** A report that was asked for a moment ago finds what it was promised. */
@@ -46,22 +46,22 @@ async function dropOldest(client: pg.PoolClient, keepDays: number): Promise<stri
   return rows[0]?.day ?? null
 }
 
-const TABLES = ['usage_sums', 'usage_hour_sums', 'usage_combined_days', 'usage_days'] as const
+const TABLES = ['usage_sums', 'usage_totals'] as const
 
 /**
  * Drops the sums that are to be kept no longer, some at a time: nobody waits for long, and who dies has done a part of it. Where a table fails,
  * the others are looked at all the same.
  */
 export async function dropOldUsage(pool: pg.Pool, keepDays: number): Promise<number> {
-  const named = Math.min(keepDays, NAMED_HOURS_KEPT_DAYS + MARGIN_DAYS)
+  const briefDays = Math.min(keepDays, BRIEF_KEPT_DAYS + MARGIN_DAYS)
   const failures: unknown[] = []
   let all = 0
   for (const table of TABLES) {
     const dropping = inPortions(PORTION, async (most) => {
       const { rows } = await pool.query<{ dropped: number }>(
-        `select drop_old_usage(of_table => $1, first_day => today - make_interval(days => $2), first_hour => today - make_interval(days => $3), most => $4) as dropped
+        `select drop_old_usage(of_table => $1, first_lasting => today - make_interval(days => $2), first_brief => today - make_interval(days => $3), most => $4) as dropped
          from date_trunc('day', clock_timestamp(), 'UTC') today`,
-        [table, keepDays, named, most],
+        [table, keepDays, briefDays, most],
       )
       return rows[0]?.dropped ?? 0
     })

@@ -59,9 +59,16 @@ async function reverseWhole(query: Query, paymentId: Id, by: By): Promise<Revers
   const [{ account_id: accountId, is_new: isNew, ...row }] = reversals.parse(rows)
   const amount = nanos(row.amount)
   const after = { usd: formatUsd(amount), corrects: paymentId }
-  if (isNew)
+  if (isNew) {
+    await freeReference(query, paymentId)
     await record(query, by, { action: 'payment.reversed', of: accountId, subject: reversalId, before: null, after })
+  }
   return { kind: 'payment', accountId, amount, debt: nanos(row.debt), isNew }
+}
+
+/** What was given by mistake has not used up the reference of the payment: the right credit can carry it. The audit log keeps it. */
+async function freeReference(query: Query, creditId: Id): Promise<void> {
+  await query('update entry_notes set reference = null where entry_id = $1', [creditId])
 }
 
 const grants = z.array(z.object({ remaining: z.bigint() }))
@@ -78,6 +85,7 @@ async function endPromotion(query: Query, accountId: Id, id: Id, by: By): Promis
   const [grant] = grants.parse(rows)
   const ended = { kind: 'promotion', accountId, debt: ZERO } as const
   if (grant === undefined) return { ...ended, amount: ZERO, isNew: false }
+  await freeReference(query, id)
   const amount = nanos(grant.remaining)
   const after = { usd: formatUsd(amount) }
   await record(query, by, { action: 'promotion.ended', of: accountId, subject: id, before: null, after })

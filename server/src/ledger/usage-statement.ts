@@ -1,16 +1,16 @@
 import type { UsageQuery } from './usage-query.ts'
 import {
-  type About,
   CANDIDATES_MOST,
   COLUMNS,
+  COUNTED,
   createSources,
   GROUPS_MOST,
   type Sources,
   SUMS,
-  TOLD,
+  valuesOf,
 } from './usage-sources.ts'
 
-export type Statement = { readonly text: string; readonly values: readonly (string | number)[] }
+export type Statement = { readonly text: string; readonly values: readonly string[] }
 
 /**
  * The statement of a report. It has no name, so that it is planned for its values: only then are the charges of other days
@@ -18,20 +18,38 @@ export type Statement = { readonly text: string; readonly values: readonly (stri
  * there are combined sums of days may have been read before: there are never fewer afterwards.
  */
 export function usageStatement(query: UsageQuery, combinedUntil = 0): Statement {
-  const { groupBy } = query
-  const values: (string | number)[] = []
-  const parameter = (value: string | number) => `$${values.push(value)}`
-  const sources = createSources(query, parameter, combinedUntil)
-  if (groupBy === undefined) {
-    const text = `with ${sources.common}, ${baseOf(`(${sources.all()})`)}
-      select 'all' as part, null as item, null as label, 0 as groups, extract(epoch from at)::float8 as at, ${TOLD}, ${readIn('base')} from base`
-    return { text, values }
-  }
-  const text =
-    groupBy === 'end_user' || typeof groupBy === 'object'
-      ? bySubject(sources, groupBy === 'end_user' ? groupBy : `tag:${groupBy.tag}`)
-      : byItem(sources, groupBy)
-  return { text, values }
+  const sources = createSources(query, combinedUntil)
+  return bind(textOf(sources, query.groupBy), valuesOf(query))
+}
+
+function textOf(sources: Sources, groupBy: UsageQuery['groupBy']): string {
+  if (groupBy === undefined) return ofAll(sources)
+  return groupBy === 'end_user' || typeof groupBy === 'object' ? bySubject(sources) : byItem(sources, groupBy)
+}
+
+/** `:name`, where it is no cast. */
+const NAME = /(?<!:):([a-z]+)/g
+
+/** A text with values by name as one with values by place, as PostgreSQL takes them. */
+function bind(text: string, values: Readonly<Record<string, string | undefined>>): Statement {
+  const names: string[] = []
+  const bound = text.replace(NAME, (_, name: string) => {
+    if (!names.includes(name)) names.push(name)
+    return `$${names.indexOf(name) + 1}`
+  })
+  const given = names.map((name) => {
+    const value = values[name]
+    if (value === undefined) throw new Error(`The statement of a report names ${name}, which the query lacks.`)
+    return value
+  })
+  return { text: bound, values: given }
+}
+
+/** A row of a report. `read` says of how many combined sums these tables come. */
+function told(groups: string, ...tables: readonly string[]): string {
+  const read = tables.map((table) => `coalesce((select sum(read) from ${table}), 0)`).join(' + ')
+  const counts = COUNTED.map((column) => `${column}::bigint as ${column}`).join(', ')
+  return `select part, item, label, ${groups} as groups, extract(epoch from at)::float8 as at, ${counts}, (${read})::integer as read`
 }
 
 /** What all used, by bucket. */
@@ -39,20 +57,20 @@ function baseOf(rows: string): string {
   return `base as materialized (select at, ${SUMS}, sum(read) as read from ${rows} used group by at)`
 }
 
-/** How many combined sums these have read together. */
-function readIn(...tables: readonly string[]): string {
-  return `(${tables.map((table) => `coalesce((select sum(read) from ${table}), 0)`).join(' + ')})::integer as read`
+const ALL = `select 'all' as part, null as item, null as label, at, ${COLUMNS} from base`
+
+function ofAll({ common, all }: Sources): string {
+  return `with ${common}, ${baseOf(`(${all})`)} ${told('0', 'base')} from (${ALL}) told`
 }
 
 /** Of keys, operations and models there are few: all are added up. */
 function byItem(sources: Sources, groupBy: 'key' | 'operation' | 'model'): string {
   return `with ${sources.common},
     ${grouped(sources.groups(groupBy))},
-    ${baseOf(sources.areGroupsAll ? 'everything' : `(${sources.all()})`)},
-    ${LARGEST}
-    select part, item, label, (select count(*) from whole)::integer as groups, extract(epoch from at)::float8 as at, ${TOLD},
-      ${readIn('everything')} from (
-      select 'all' as part, null as item, null as label, at, ${COLUMNS} from base
+    ${baseOf(sources.areGroupsAll ? 'everything' : `(${sources.all})`)},
+    ${largestOf('grouped')}
+    ${told('(select count(*) from whole)::integer', 'everything')} from (
+      ${ALL}
       union all select 'group', item, label, at, ${COLUMNS} from grouped where item in (select subject from largest)
       union all select 'other', null, null, at, ${SUMS} from grouped where item not in (select subject from largest) group by at
     ) told`
@@ -63,25 +81,23 @@ function byItem(sources: Sources, groupBy: 'key' | 'operation' | 'model'): strin
  * 'some' is what all that have one used, and the smaller ones are what the largest leave of it. By the hour, candidates are ranked by their
  * days, and only the hours of the largest are read.
  */
-function bySubject(sources: Sources, about: About): string {
-  const ranking = sources.ranking(about)
+function bySubject({ common, all, leaders, subjects, ranking, some }: Sources): string {
   const groups =
     ranking === undefined
-      ? [grouped(sources.subjects(about, 'candidates')), LARGEST]
-      : [ranked(ranking), largestOf('ranked'), grouped(sources.subjects(about, 'largest'))]
-  return `with ${sources.common},
-    ${baseOf(`(${sources.all()})`)},
-    leaders as materialized (${sources.leaders(about)}),
+      ? [grouped(subjects('candidates')), largestOf('grouped')]
+      : [ranked(ranking), largestOf('ranked'), grouped(subjects('largest'))]
+  return `with ${common},
+    ${baseOf(`(${all})`)},
+    leaders as materialized (${leaders}),
     candidates as materialized (
       select subject from leaders group by subject order by sum(charged) desc, sum(requests) desc, subject limit ${CANDIDATES_MOST}
     ),
     ${groups.join(', ')},
-    having_one as materialized (select at, ${SUMS}, sum(read) as read from (${sources.some(about)}) used group by at),
+    having_one as materialized (select at, ${SUMS}, sum(read) as read from (${some}) used group by at),
     counted as (select case when (select count(distinct subject) from leaders) <= ${CANDIDATES_MOST} and not exists (select from leaders where is_cut)
       then (select count(*) from whole)::integer end as groups)
-    select part, item, label, (select groups from counted) as groups, extract(epoch from at)::float8 as at, ${TOLD},
-      ${readIn('base', 'everything', 'having_one', ...(ranking === undefined ? [] : ['ranked']))} from (
-      select 'all' as part, null as item, null as label, at, ${COLUMNS} from base
+    ${told('(select groups from counted)', 'base', 'everything', 'having_one', ...(ranking === undefined ? [] : ['ranked']))} from (
+      ${ALL}
       union all select 'group', item, label, at, ${COLUMNS} from grouped where item in (select subject from largest)
       union all select 'some', null, null, at, ${COLUMNS} from having_one
     ) told`
@@ -106,5 +122,3 @@ function largestOf(table: string): string {
     ),
     largest as materialized (select item as subject from whole order by charged desc, requests desc, item limit ${GROUPS_MOST})`
 }
-
-const LARGEST = largestOf('grouped')

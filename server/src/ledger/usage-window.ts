@@ -3,6 +3,7 @@ import type { UsageQuery } from './usage-query.ts'
 export const HOUR_SECONDS = 3_600
 export const DAY_SECONDS = 86_400
 export type Span = { readonly from: number; readonly to: number }
+export type Spans = { readonly days: readonly Span[]; readonly hours: readonly Span[] }
 
 /** Whole Unix seconds; `nowSeconds` as in UsageQuery. */
 type Window = Pick<UsageQuery, 'startSeconds' | 'endSeconds' | 'nowSeconds'>
@@ -35,11 +36,7 @@ export function floorTo(seconds: number, width: number): number {
 }
 
 /** Whole days up to a last one, and the hours before and after them; all of it is hours where days are not to be used. */
-export function splitByDays(
-  { from, to }: Span,
-  hasDays: boolean,
-  daysUntil = Number.POSITIVE_INFINITY,
-): { readonly days: readonly Span[]; readonly hours: readonly Span[] } {
+export function splitByDays({ from, to }: Span, hasDays: boolean, daysUntil = Number.POSITIVE_INFINITY): Spans {
   const [first, last] = [floorTo(from + DAY_SECONDS - 1, DAY_SECONDS), floorTo(Math.min(to, daysUntil), DAY_SECONDS)]
   if (!hasDays || first >= last) return { days: [], hours: [{ from, to }] }
   const hours = [

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import { microsByBucket, type Nanos, nanos, wholeMicros } from '../kernel/money.ts'
-import { NAMED_HOURS_KEPT_DAYS } from './retention.ts'
+import { BRIEF_KEPT_DAYS } from './retention.ts'
 import type { GroupBy, UsageQuery } from './usage-query.ts'
 import { COMBINED_SUMS_MOST } from './usage-sources.ts'
 import { usageStatement } from './usage-statement.ts'
@@ -143,13 +143,13 @@ function requireKept(query: UsageQuery, hoursFrom: number): void {
   const { startSeconds, endSeconds, nowSeconds = 0, bucket, filter = {}, groupBy } = query
   const { operation, model } = filter
   // What is gone is gone, also where a clock that ran ahead has been set back since.
-  const keptFrom = Math.max(floorTo(nowSeconds, DAY_SECONDS) - NAMED_HOURS_KEPT_DAYS * DAY_SECONDS, hoursFrom)
+  const keptFrom = Math.max(floorTo(nowSeconds, DAY_SECONDS) - BRIEF_KEPT_DAYS * DAY_SECONDS, hoursFrom)
   const isWhole = (seconds: number) => seconds >= keptFrom || seconds % DAY_SECONDS === 0
   const isOfDays = bucket !== 'hour' && isWhole(startSeconds) && isWhole(endSeconds)
   const isOfNames = operation === undefined && model === undefined && (groupBy === undefined || isOfName(groupBy))
   if (startSeconds >= keptFrom || (isOfDays && isOfNames)) return
   throw new Fault('invalid_request', {
-    detail: `Usage by end user and by tag goes back ${NAMED_HOURS_KEPT_DAYS} days. Older usage is kept by whole days (UTC), without other filters or groups. Start later, or at midnight UTC.`,
+    detail: `Usage by end user and by tag goes back ${BRIEF_KEPT_DAYS} days. Older usage is kept by whole days (UTC), without other filters or groups. Start later, or at midnight UTC.`,
   })
 }
 

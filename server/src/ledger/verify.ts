@@ -21,63 +21,53 @@ const ENTRIES_OF_ACCOUNTS = `(
   from entries where $1::uuid[] is null or account_id = any ($1) group by account_id)`
 
 const sumsOf = (...columns: readonly string[]) => columns.map((column) => `sum(${column}) as ${column}`).join(', ')
-const ATTRIBUTED = 'credential_id, hour, about, subject, operation, model, route, account_id'
-/** By day, without the route. */
-const COMBINED = 'credential_id, hour, about, subject, operation, model, account_id'
-/** Of a key or an account, by day or hour. */
-const ALONE = 'scope_id, hour, about, subject, account_id'
+/** What tells one sum from another, in each of the tables of sums. */
+const SUM = ['credential_id', 'about', 'grain', 'subject', 'starts_at', 'operation', 'model', 'account_id'] as const
+const TOTAL = ['scope_id', 'about', 'grain', 'subject', 'starts_at', 'account_id'] as const
+type Columns = typeof SUM | typeof TOTAL
 
 /** Calls of days that were dropped may have been settled in the days after. */
-const NOT_OF_DROPPED_DAYS = `and coalesce(u.hour, c.hour) >= coalesce((select max(day) + 7 from dropped_days), '-infinity'::date)`
+const NOT_OF_DROPPED_DAYS = `and starts_at >= coalesce((select max(day) + 7 from dropped_days), '-infinity'::date)`
+const BRIEF_FROM = `coalesce((select hours_from from usage_kept), '-infinity')`
 
-/** All sums that a call is in, by what they are about: those of one end user, and of one value of a tag, and of all that have one. */
-const OWNED_SUBJECTS = `
-  select 'end_user', subject from (values (tail.end_user::text), ('')) own (subject) where tail.end_user is not null
+/** What usage is of: what the ledger has, and what is in no sum yet. */
+const BOOKED = `
+  select credential_id, account_id, ended_at as at, operation, coalesce(model, '') as model, end_user, tags, 1 as requests, failed::integer as failed_requests,
+    input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, amount as charged
+  from charges where credential_id is not null and (executed or amount > 0) and ($1::uuid[] is null or account_id = any ($1))
   union all
-  select 'tag:' || split_part(tag, '=', 1), subject
-  from unnest(tail.tags) tag cross join lateral (values (substr(tag, strpos(tag, '=') + 1)), ('')) own (subject)`
-const SUBJECTS = `select '', '' union all ${OWNED_SUBJECTS}`
-/** And of sums by day. */
-const SUBJECTS_OF_DAYS = `
-  select 'operation', tail.operation union all select 'model', tail.model where tail.model is not null union all ${OWNED_SUBJECTS}`
+  select credential_id, account_id, entered_at, operation, coalesce(model, ''), end_user, tags, 0, 0, 0, 0, 0, 0, 0, charged
+  from entries where credential_id is not null and charged <> 0 and ($1::uuid[] is null or account_id = any ($1))`
+const WAITING = `
+  select credential_id, account_id, at, operation, coalesce(model, '') as model, end_user, tags, ${COUNTED.join(', ')}
+  from usage_tail where $1::uuid[] is null or account_id = any ($1)`
 
-/** What was booked with whose it was, for each sum that it is in: from the ledger, or from what is not added up yet. */
-const attributedIn = (source: 'ledger' | 'tail', subjects: string) =>
-  source === 'tail'
-    ? `select credential_id, account_id, at, about, subject, operation, model, route, ${COUNTED.join(', ')}
-       from usage_tail tail cross join lateral (${subjects}) one (about, subject)
-       where operation is not null and ($1::uuid[] is null or account_id = any ($1))`
-    : `select credential_id, account_id, ended_at as at, about, subject, operation, model, route, 1 as requests, failed::integer as failed_requests,
-         input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, amount as charged
-       from charges tail cross join lateral (${subjects}) one (about, subject)
-       where credential_id is not null and executed and not booked and ($1::uuid[] is null or account_id = any ($1))
-       union all
-       select credential_id, account_id, entered_at, about, subject, operation, model, route, 0, 0, 0, 0, 0, 0, 0, charged
-       from entries tail cross join lateral (${subjects}) one (about, subject)
-       where operation is not null and charged <> 0 and ($1::uuid[] is null or account_id = any ($1))`
+/** All that a call is counted for, in either table: all calls, an end user and each tag, and all that have one. */
+const SUBJECTS = `
+  select '', ''
+  union all
+  select 'end_user', own.subject from (values (used.end_user::text), ('')) own (subject) where used.end_user is not null
+  union all
+  select 'tag:' || split_part(tag, '=', 1), own.subject
+  from unnest(used.tags) tag cross join lateral (values (substr(tag, strpos(tag, '=') + 1)), ('')) own (subject)`
+const GRAINS = `cross join (values ('hour'), ('day')) one (grain)`
 
-const BY_HOUR = `credential_id, date_trunc('hour', at, 'UTC') as hour, about, subject, operation, coalesce(model, '') as model,
-  coalesce(route, '') as route, account_id, ${COUNTED.join(', ')}`
-const BY_DAY_COMBINED = `credential_id, date_trunc('day', at, 'UTC') as hour, about, subject, operation, coalesce(model, '') as model, account_id, ${COUNTED.join(', ')}`
-const BY_DAY = `scope_id, date_trunc('day', at, 'UTC') as hour, about, subject, account_id, ${COUNTED.join(', ')}`
-const BY_HOUR_ALONE = `scope_id, date_trunc('hour', at, 'UTC') as hour, about, subject, account_id, ${COUNTED.join(', ')}`
-const SCOPES = 'cross join lateral (values (account_id), (credential_id)) scope (scope_id)'
+const sumsIn = (used: string) => `
+  select credential_id, about, grain, subject, date_trunc(grain, at, 'UTC') as starts_at, operation, model, account_id, ${COUNTED.join(', ')}
+  from (${used}) used cross join lateral (${SUBJECTS}) part (about, subject) ${GRAINS}`
+const totalsIn = (used: string) => `
+  select scope_id, about, grain, subject, date_trunc(grain, at, 'UTC') as starts_at, account_id, ${COUNTED.join(', ')}
+  from (${used}) used
+  cross join lateral (${SUBJECTS} union all select 'operation', operation union all select 'model', model where model <> '') part (about, subject)
+  cross join lateral (values (account_id), (credential_id)) scope (scope_id) ${GRAINS}`
 
-/** What differs between sums and what is booked. */
-const differing = (columns: string, sums: string, booked: string) => `
-    select concat_ws(' ', ${columns
-      .split(', ')
-      .slice(0, 4)
-      .map((column) => `coalesce(u.${column}, c.${column})`)
-      .join(', ')})
-    from (select ${columns}, ${sumsOf(...COUNTED)} from (${sums}) used group by ${columns}) u
-    full join (select ${columns}, ${sumsOf(...COUNTED)} from (${booked}) booked group by ${columns}) c
-      on ${columns
-        .split(', ')
-        .map((column) => `u.${column} = c.${column}`)
-        .join(' and ')}
-    where (${COUNTED.map((column) => `coalesce(u.${column}, 0)`).join(', ')}) <> (${COUNTED.map((column) => `coalesce(c.${column}, 0)`).join(', ')})
-      ${NOT_OF_DROPPED_DAYS}`
+/** Sums that are not what was booked. */
+const differing = (columns: Columns, sums: string, made: string) => `
+  select concat_ws(' ', ${columns.join(', ')})
+  from (select ${columns.join(', ')}, ${sumsOf(...COUNTED)} from (${sums}) sums group by ${columns.join(', ')}) stored
+  full join (select ${columns.join(', ')}, ${sumsOf(...COUNTED)} from (${made}) booked group by ${columns.join(', ')}) made using (${columns.join(', ')})
+  where (${COUNTED.map((column) => `coalesce(stored.${column}, 0)`).join(', ')}) <> (${COUNTED.map((column) => `coalesce(made.${column}, 0)`).join(', ')})
+    ${NOT_OF_DROPPED_DAYS}`
 
 /**
  * Each promise as a query for the rows that break it, `$1` being the accounts to look at or null for all. They are
@@ -191,77 +181,33 @@ const PROMISES: Readonly<Record<string, string>> = {
     where $1::uuid[] is null or e.account_id = any ($1)
     group by e.corrects, c.amount having -sum(e.charged) > c.amount`,
 
-  'the usage report equals the ledger, hour by hour': `
-    select coalesce(u.credential_id, c.credential_id) || ' ' || coalesce(u.hour, c.hour) from (
-      select credential_id, account_id, hour, ${sumsOf('requests', 'value', 'charged')} from (
-        select credential_id, account_id, hour, requests, value, charged from usage_hours where $1::uuid[] is null or account_id = any ($1)
-        union all
-        select credential_id, account_id, date_trunc('hour', at, 'UTC'), requests, value, charged from usage_tail where $1::uuid[] is null or account_id = any ($1)
-      ) used
-      group by 1, 2, 3
-    ) u
-    full join (
-      select credential_id, account_id, date_trunc('hour', at, 'UTC') as hour, ${sumsOf('requests', 'value', 'charged')} from (
-        select credential_id, account_id, ended_at as at, amount as charged, executed::integer as requests, case when executed then value else 0 end as value
-        from charges where credential_id is not null and ($1::uuid[] is null or account_id = any ($1))
-        union all
-        select credential_id, account_id, entered_at, charged, 0, 0 from entries
-        where credential_id is not null and ($1::uuid[] is null or account_id = any ($1))
-      ) booked
-      group by 1, 2, 3
-    ) c on u.credential_id = c.credential_id and u.account_id = c.account_id and u.hour = c.hour
-    where (coalesce(u.charged, 0), coalesce(u.requests, 0), coalesce(u.value, 0)) <> (coalesce(c.charged, 0), coalesce(c.requests, 0), coalesce(c.value, 0))
-      ${NOT_OF_DROPPED_DAYS}`,
-
-  'usage by operation, model, route, end user and tag equals the ledger, hour by hour': `
+  'usage of keys and of accounts, and by operation, model, end user and tag, equals the ledger, hour by hour and day by day': `
     ${differing(
-      ATTRIBUTED,
-      `select ${ATTRIBUTED}, ${COUNTED.join(', ')} from usage_sums where $1::uuid[] is null or account_id = any ($1)
-       union all select ${BY_HOUR} from (${attributedIn('tail', SUBJECTS)}) waiting`,
-      `select ${BY_HOUR} from (${attributedIn('ledger', SUBJECTS)}) made`,
+      TOTAL,
+      `select ${TOTAL.join(', ')}, ${COUNTED.join(', ')} from usage_totals where $1::uuid[] is null or account_id = any ($1)
+       union all ${totalsIn(WAITING)}`,
+      totalsIn(BOOKED),
     )}
-      -- Sums of hours by end user and by tag are kept for less long.
-      and (coalesce(u.subject, c.subject) = '' or coalesce(u.hour, c.hour) >= coalesce((select hours_from from usage_kept), '-infinity'))`,
+      and (grain = 'day' or subject = '' or about in ('operation', 'model') or starts_at >= ${BRIEF_FROM})`,
 
-  'usage by operation, model, end user and tag equals the ledger, day by day, of keys and of accounts': differing(
-    ALONE,
-    `select scope_id, day as hour, about, subject, account_id, ${COUNTED.join(', ')} from usage_days where $1::uuid[] is null or account_id = any ($1)
-     union all select ${BY_DAY} from (${attributedIn('tail', SUBJECTS_OF_DAYS)}) waiting ${SCOPES}`,
-    `select ${BY_DAY} from (${attributedIn('ledger', SUBJECTS_OF_DAYS)}) made ${SCOPES}`,
-  ),
-
-  'usage by operation, model, end user and tag equals the ledger, hour by hour, of keys and of accounts': `
+  'usage by operation and model together with end user and tag equals the ledger, hour by hour, and day by day as far as that is combined': `
     ${differing(
-      ALONE,
-      `select ${ALONE}, ${COUNTED.join(', ')} from usage_hour_sums where $1::uuid[] is null or account_id = any ($1)
-       union all select ${BY_HOUR_ALONE} from (${attributedIn('tail', SUBJECTS_OF_DAYS)}) waiting ${SCOPES}`,
-      `select ${BY_HOUR_ALONE} from (${attributedIn('ledger', SUBJECTS_OF_DAYS)}) made ${SCOPES}`,
-    )}
-      and (coalesce(u.subject, c.subject) = '' or coalesce(u.about, c.about) in ('operation', 'model')
-        or coalesce(u.hour, c.hour) >= coalesce((select hours_from from usage_kept), '-infinity'))`,
-
-  'usage by operation, model, end user and tag equals the ledger, day by day, of what is combined and of hours that are not yet': `
-    ${differing(
-      COMBINED,
-      `select credential_id, day as hour, about, subject, operation, model, account_id, ${COUNTED.join(', ')} from usage_combined_days
-       where $1::uuid[] is null or account_id = any ($1)
+      SUM,
+      `select ${SUM.join(', ')}, ${COUNTED.join(', ')} from usage_sums where $1::uuid[] is null or account_id = any ($1)
        union all
-       select credential_id, date_trunc('day', hour, 'UTC'), usage_sums.about, usage_sums.subject, operation, model, account_id, ${COUNTED.join(', ')}
-       from usage_sums left join (select until, credential_id as key, about as last_about, subject as last_subject from usage_combined) combined on true
-       where ($1::uuid[] is null or account_id = any ($1)) and not coalesce(hour < until or hour < until + interval '24 hours'
-         and (credential_id, case usage_sums.about when '' then 'operation' else usage_sums.about end, case usage_sums.about when '' then operation else usage_sums.subject end)
-           <= (key, last_about, last_subject), false)
-       union all select ${BY_DAY_COMBINED} from (${attributedIn('tail', SUBJECTS)}) waiting`,
-      `select ${BY_DAY_COMBINED} from (${attributedIn('ledger', SUBJECTS)}) made`,
+       select credential_id, about, 'day', subject, date_trunc('day', starts_at, 'UTC'), operation, model, account_id, ${COUNTED.join(', ')}
+       from usage_sums left join (select until, credential_id as last_key, about as last_about, subject as last_subject from usage_combined) combined on true
+       where ($1::uuid[] is null or account_id = any ($1)) and grain = 'hour' and not coalesce(
+         starts_at < until or starts_at < until + interval '24 hours' and (credential_id, about, subject) <= (last_key, last_about, last_subject), false)
+       union all ${sumsIn(WAITING)}`,
+      sumsIn(BOOKED),
     )}
-      and (coalesce(u.subject, c.subject) = '' or coalesce(u.hour, c.hour) >= coalesce((select hours_from from usage_kept), '-infinity'))`,
+      and (subject = '' or starts_at >= ${BRIEF_FROM})`,
 
   'what is given back of a call is given back to whom it was booked for': `
     select e.id from entries e join charges c on c.id = e.corrects
     where ($1::uuid[] is null or e.account_id = any ($1)) and e.kind in ('charge_reversal', 'forgiveness')
-      -- Before there was attribution, an entry said none of it.
-      and e.operation is not null
-      and (c.booked or (e.operation, e.model, e.route, e.end_user, e.tags) is distinct from (c.operation, c.model, c.route, c.end_user, c.tags))`,
+      and (e.operation, e.model, e.route, e.end_user, e.tags) is distinct from (c.operation, c.model, c.route, c.end_user, c.tags)`,
 
   'no call that nobody runs has a place among the calls at once': `
     select id from holds where ($1::uuid[] is null or account_id = any ($1)) and unsettled_at is not null and at_once`,

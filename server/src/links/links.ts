@@ -22,16 +22,18 @@ import { type AccessToken, createRefresh } from './refresh.ts'
 import {
   deleteSession,
   distrust,
-  endAt,
   endSession,
   findByUndo,
   findEnding,
   findSession,
+  forgetRefusal,
   type LinksPage,
   readTokens,
+  refuseAt,
   type Session,
   sessionsOfAccount,
   storeSession,
+  type TellOwner,
   takeBackSession,
 } from './sessions.ts'
 import type { Kept } from './tokens.ts'
@@ -58,6 +60,8 @@ export type Links = {
   readonly tokenOf: (session: Session, callId: Id) => Promise<AccessToken>
   /** The platform did not take a token: another one, within what is left to the call, or the fault that says what to do. */
   readonly another: (session: Session, refused: AccessToken, left: Left) => Promise<AccessToken>
+  /** The platform has done what a call asked, so that an earlier refusal says nothing any more. */
+  readonly accepted: (session: Session) => Promise<void>
   /** Tells platforms of links that ended without it, and of those of keys that are no more. How many. */
   readonly sweep: (by: By) => Promise<number>
 }
@@ -118,6 +122,8 @@ type Parts = {
   }
   /** Whether sessions are to outlive their first access token. */
   readonly offlineAccess: boolean
+  /** Tells whom an account belongs to that its platform refuses it. */
+  readonly tellRefused: TellOwner
   /** How a caller links an account. */
   readonly howToLink: string
 }
@@ -132,12 +138,14 @@ const DECIDED_WITHIN_SECONDS = 600
 const SWEPT_MOST = 50
 const UNDO = /^[A-Za-z0-9_-]{43}$/
 const REFUSED = 'The link has ended (revoked): the platform no longer accepts its tokens.'
+/** A platform that refuses by mistake may have stopped by then. */
+const REFUSED_SECONDS = 30
 const LOOK_MS = 50
 /** Whoever refreshes has an answer by then. */
 const LAST_REFRESH_MS = 11_000
 
 export function createLinks(parts: Parts): Links {
-  const { pool, ids, clock, log, platforms, offlineAccess, howToLink } = parts
+  const { pool, ids, clock, log, platforms, offlineAccess, tellRefused, howToLink } = parts
   const seal = () => parts.seal ?? fail(notConfigured())
   const refresh = createRefresh({ ...parts, seal, needsLink })
 
@@ -270,15 +278,17 @@ export function createLinks(parts: Parts): Links {
 
   /**
    * A platform may refuse whatever it is shown and give out new tokens for ever, so that a call has one refresh and one more
-   * request. Who is refused with the newest token there is ends the link; one that was replaced meanwhile says nothing against it.
+   * request. One that is refused with the newest token there is marks the link, because a platform may be at fault for a while; the next
+   * one ends it. A token that was replaced meanwhile says nothing against it.
    */
   async function another(session: Session, { version }: AccessToken, left: Left): Promise<AccessToken> {
     if (left.requests > 0 && left.refreshes > 0 && (await distrust(pool, session, version)))
       return refresh.tokenOf(session, left.id)
-    if (await endAt(pool, session, version)) {
+    const become = await refuseAt(pool, session, version, tellRefused)
+    if (become !== 'replaced') {
       // One is a user's doing. Many at once are the platform's, and somebody should know.
-      log.warn('a link has ended: its platform refused the newest token', { key_id: session.credentialId })
-      throw needsLink(REFUSED)
+      log.warn(`a link was ${become}: its platform refused the newest token`, { key_id: session.credentialId })
+      throw become === 'ended' ? needsLink(REFUSED) : triedOnceMore()
     }
     const newer = await refresh.newerThan(version, session)
     if (newer !== undefined && left.requests > 0) return newer
@@ -286,10 +296,18 @@ export function createLinks(parts: Parts): Links {
     throw new Fault('upstream_transport', { detail, retryAfterSeconds: 1 })
   }
 
+  async function accepted(session: Session): Promise<void> {
+    if (session.refusedAt === null) return
+    await forgetRefusal(pool, session).catch((error: unknown) =>
+      log.warn('a link works again, and that could not be written', { key_id: session.credentialId, error }),
+    )
+  }
+
   return {
     start,
     finish,
     decide,
+    accepted,
     async undo(token, origin) {
       if (!UNDO.test(token)) return 'unknown'
       const session = await findByUndo(pool, hashOf(token)).catch(asUnavailable)
@@ -343,6 +361,12 @@ async function workspaceOf(pool: pg.Pool, credentialId: Id): Promise<string> {
 /** Also as OpenID spells it. Letters and separators that a scope does not have, the edge refuses. */
 function asksForOffline(scope: string): boolean {
   return scope.replaceAll('_', '.') === OFFLINE
+}
+
+function triedOnceMore(): Fault {
+  const detail =
+    'The platform refused the tokens of this link. Nothing was done. The next call tries once more; if they are refused again, the link ends.'
+  return new Fault('upstream_transport', { detail, retryAfterSeconds: REFUSED_SECONDS })
 }
 
 function offlineRefused(): Fault {

@@ -24,6 +24,8 @@ export type Session = {
   readonly ended: 'expired' | 'revoked' | 'lost' | 'ending' | null
   readonly linkedAt: Date
   readonly accessUntil: Date
+  /** Since when its platform refuses its tokens: the next call tries once more, and ends it where that is refused too. */
+  readonly refusedAt: Date | null
 }
 
 /** What is left of a token's life is not enough to begin with. */
@@ -46,6 +48,7 @@ const row = z
     ended: z.enum(['expired', 'revoked', 'lost', 'ending']).nullable(),
     linked_at: z.date(),
     access_until: z.date(),
+    refused_at: z.date().nullable(),
   })
   .transform(
     (found): Session => ({
@@ -62,11 +65,12 @@ const row = z
       ended: found.ended,
       linkedAt: found.linked_at,
       accessUntil: found.access_until,
+      refusedAt: found.refused_at,
     }),
   )
 
 /** One that can't be refreshed has ended with its token. */
-const COLUMNS = `id, credential_id, upstream_id, user_id, username, scopes, version, can_refresh, linked_at, access_until,
+const COLUMNS = `id, credential_id, upstream_id, user_id, username, scopes, version, can_refresh, linked_at, access_until, refused_at,
   coalesce(ended, case when not can_refresh and access_until <= clock_timestamp() then 'expired' end) as ended,
   access_until > clock_timestamp() + interval '${FRESH_SECONDS} seconds' as is_fresh,
   case when refreshing_since is null then 'no'
@@ -171,7 +175,7 @@ function writeSession(query: Query, seal: Seal, session: NewSession): Promise<pg
      on conflict (credential_id) do update set id = excluded.id, upstream_id = excluded.upstream_id,
        user_id = excluded.user_id, username = excluded.username, scopes = excluded.scopes,
        wrapped_key = excluded.wrapped_key, tokens = excluded.tokens, access_until = excluded.access_until,
-       can_refresh = excluded.can_refresh, version = 1, refreshing_since = null, ended = null,
+       can_refresh = excluded.can_refresh, version = 1, refreshing_since = null, ended = null, refused_at = null,
        undo_hash = excluded.undo_hash, undo_until = excluded.undo_until, linked_at = clock_timestamp(), refreshed_at = null
      returning id)
      select before.* from stored left join before on true`,
@@ -292,23 +296,49 @@ export async function endSession(
 
 const endRows = z.array(z.object({ before: z.string().nullable() }))
 
-/** Ends it because its platform refuses the token of this version. False where it has another one, or is another by now. */
-export async function endAt(pool: pg.Pool, session: Session, version: number): Promise<boolean> {
+/** Tells somebody of a session, in the transaction of what has become of it. */
+export type TellOwner = (query: Query, session: Session) => Promise<unknown>
+
+/**
+ * What the platform's refusal of the token of this version makes of a session: the first is marked and its owner told, and the
+ * next, of a call that has seen the mark, ends it. It says nothing about one that has another token by now, or is another.
+ */
+export async function refuseAt(
+  pool: pg.Pool,
+  session: Session,
+  version: number,
+  tell: TellOwner,
+): Promise<'marked' | 'ended' | 'replaced'> {
+  const isLast = session.refusedAt !== null
   return inTransaction(pool, async (query) => {
     const { rows } = await query(
-      `with before as (select ended from link_sessions where credential_id = $1 and id = $2 and version = $3 for update)
-       update link_sessions set ended = coalesce(before.ended, 'revoked') from before
-       where credential_id = $1 and id = $2 and version = $3 returning before.ended as before`,
-      [session.credentialId, session.id, version],
+      `with before as (select ended, refused_at from link_sessions where credential_id = $1 and id = $2 and version = $3 for update)
+       update link_sessions set ended = case when $4 and before.refused_at is not null then coalesce(before.ended, 'revoked') else before.ended end,
+         refused_at = coalesce(before.refused_at, clock_timestamp())
+       from before where credential_id = $1 and id = $2 and version = $3
+       returning before.ended as before, before.refused_at is null as is_first, link_sessions.ended is not null as is_over`,
+      [session.credentialId, session.id, version, isLast],
     )
-    for (const { before } of endRows.parse(rows))
-      if (before === null)
-        await recordEnd(query, SERVICE, session, {
-          action: 'link.ended',
-          ...difference(NOT_ENDED, { ended: 'revoked' }),
-        })
-    return rows.length === 1
+    const found = refusedRow.optional().parse(rows[0])
+    if (found === undefined) return 'replaced'
+    if (found.is_first && !found.is_over) await tell(query, session)
+    if (found.is_over && found.before === null)
+      await recordEnd(query, SERVICE, session, {
+        action: 'link.ended',
+        ...difference(NOT_ENDED, { ended: 'revoked' }),
+      })
+    return found.is_over ? 'ended' : 'marked'
   })
+}
+
+const refusedRow = z.object({ before: z.string().nullable(), is_first: z.boolean(), is_over: z.boolean() })
+
+/** Its platform takes its tokens again. */
+export async function forgetRefusal(pool: pg.Pool, { credentialId, id }: Session): Promise<void> {
+  await pool.query('update link_sessions set refused_at = null where credential_id = $1 and id = $2', [
+    credentialId,
+    id,
+  ])
 }
 
 /** Those that have ended and whose platform is to be told, and those of keys and grants that nobody can use any more. */

@@ -28,6 +28,8 @@ export function letterOf(mail: Mail): Letter {
       return memberRemoved(mail)
     case 'charge_refunded':
       return chargeRefunded(mail)
+    case 'link_refused':
+      return linkRefused(mail)
     case 'grant_reused':
       return grantReused(mail)
     case 'mandate_used':
@@ -44,6 +46,10 @@ export function letterOf(mail: Mail): Letter {
       return closureAsked(mail)
     case 'closure_canceled':
       return closureCanceled(mail)
+    case 'workspace_suspended':
+      return workspaceSuspended(mail)
+    case 'workspace_resumed':
+      return workspaceResumed(mail)
     case 'closure_done':
       return closureDone(mail)
   }
@@ -202,6 +208,23 @@ function chargeRefunded({ workspace, callId, amount, reason, siteUrl }: Of<'char
       paragraph`The reason that was given: ${reason}`,
       link('The website', siteUrl),
       small`The statement has it under the day on which it was given back. Owners of ${place} get this.`,
+    ],
+  }
+}
+
+function linkRefused({ workspace, account, keyId, siteUrl }: Of<'link_refused'>): Letter {
+  const [place, name] = [
+    nameOf(workspace),
+    account === null ? 'A linked account' : `The linked account ${nameOf(account)}`,
+  ]
+  return {
+    subject: `A linked account of ${place} was refused`,
+    title: 'A linked account was refused',
+    blocks: [
+      paragraph`${strong(name)} was refused by its platform, for the key ${keyId} of ${strong(place)}. Nothing was done, and nothing was charged.`,
+      paragraph`The next call of the key tries once more. If it is refused again, the link ends, and somebody has to link the account anew. If you have taken the access back at the platform, you do not have to do anything.`,
+      link('The website', siteUrl),
+      small`Owners of ${place} get this the first time that a link is refused.`,
     ],
   }
 }
@@ -376,6 +399,37 @@ function closureCanceled({ workspace, siteUrl }: Of<'closure_canceled'>): Letter
       paragraph`An owner has canceled the closure of ${strong(place)}. Its API keys and grants work again, and nothing was erased.`,
       link('The website', siteUrl),
       small`You get this because you are a member of ${place}.`,
+    ],
+  }
+}
+
+function workspaceSuspended({ workspace, reason, siteUrl }: Of<'workspace_suspended'>): Letter {
+  const place = nameOf(workspace)
+  const title = `${place} is suspended`
+  return {
+    subject: title,
+    title,
+    blocks: [
+      paragraph`The operator has suspended ${strong(place)}. Its API keys and grants are refused from now on. Tasks that are running go on, and are charged.`,
+      paragraph`The operator says: ${reason}`,
+      paragraph`You can still sign in, read everything and export your data. Ask the operator what has to be done.`,
+      link('The website', siteUrl),
+      small`You get this because you are an owner of ${place}.`,
+    ],
+  }
+}
+
+function workspaceResumed({ workspace, reason, siteUrl }: Of<'workspace_resumed'>): Letter {
+  const place = nameOf(workspace)
+  const title = `${place} is no longer suspended`
+  return {
+    subject: title,
+    title,
+    blocks: [
+      paragraph`The operator has ended the suspension of ${strong(place)}. Its API keys and grants work as before.`,
+      paragraph`The operator says: ${reason}`,
+      link('The website', siteUrl),
+      small`You get this because you are an owner of ${place}.`,
     ],
   }
 }

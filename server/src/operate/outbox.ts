@@ -1,19 +1,17 @@
 import { z } from 'zod'
 import { dropDead, listDead, outboxFigures, retryAllDead, retryDead } from '../outbox/operate.ts'
 import { action, field } from './action.ts'
-import { idOf } from './fields.ts'
-
-const LISTED = 100
+import { idField, LISTED, NO_INPUT } from './fields.ts'
 
 const list = action({
   name: 'outbox',
   summary: 'list messages that wait for delivery, and dead letters',
   effect: 'reads',
-  words: [],
-  input: z.object({}),
+  positional: [],
+  input: NO_INPUT,
   async run({ pool }) {
     const [kinds, dead] = await Promise.all([outboxFigures(pool), listDead(pool, LISTED)])
-    return { kinds, dead: dead.map((letter) => ({ ...letter, created_at: letter.created_at.toISOString() })) }
+    return { kinds, dead }
   },
   lines: ({ kinds, dead }) => [
     ...(kinds.length === 0 ? ['No messages are waiting, and there are no dead letters.'] : []),
@@ -24,7 +22,7 @@ const list = action({
     ...(dead.length > 0 ? [`Dead letters, newest first, up to ${LISTED}:`] : []),
     ...dead.map(
       ({ id, kind, destination, attempts, failure, created_at: at }) =>
-        `${id}  ${kind}  ${destination}  ${at}  ${attempts} attempts  ${failure ?? ''}`,
+        `${id}  ${kind}  ${destination}  ${at.toISOString()}  ${attempts} attempts  ${failure ?? ''}`,
     ),
   ],
 })
@@ -35,9 +33,9 @@ const retry = action({
   name: 'outbox retry',
   summary: 'retry the delivery of a dead letter',
   effect: 'writes',
-  words: ['id'],
+  positional: ['id'],
   input: z.object({
-    id: field('id', 'id of the dead letter', (text) => idOf(text)).optional(),
+    id: idField('id', 'id of the dead letter').optional(),
     kind: field('kind', 'retry all dead letters of this kind (default: the one that is named)', String).optional(),
   }),
   async run({ pool, by }, { id = null, kind = null }) {
@@ -59,8 +57,8 @@ const drop = action({
   name: 'outbox drop',
   summary: 'delete a dead letter: it is never delivered',
   effect: 'writes',
-  words: ['id'],
-  input: z.object({ id: field('id', 'id of the dead letter', (text) => idOf(text)) }),
+  positional: ['id'],
+  input: z.object({ id: idField('id', 'id of the dead letter') }),
   async run({ pool, by }, { id }) {
     if (!(await dropDead(pool, by, id))) throw noDeadLetter(id)
     return { id }

@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { tellOwners } from '../identity/people/owner-notices.ts'
-import { workspaceOfAccount } from '../identity/workspaces.ts'
 import { derivedId } from '../kernel/derived-id.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, NANOS_LIMIT, nanos, ZERO } from '../kernel/money.ts'
 import { refundCharge } from '../ledger/refund.ts'
+import { tellOwners } from '../people/owner-notices.ts'
 import { record } from '../storage/audit.ts'
 import { inTransaction } from '../storage/transaction.ts'
+import { workspaceOfAccount } from '../workspaces/workspaces.ts'
 import { action, field, flag, type OperatorParts } from './action.ts'
 import { amountOf, idOf, reasonOf } from './fields.ts'
 
@@ -26,7 +26,7 @@ export const refund = action({
   name: 'charges refund',
   summary: 'give back what a call was charged, or a part of it; never more than that, and the owners are told',
   effect: 'writes',
-  words: ['call'],
+  positional: ['call'],
   input,
   // The same command again is the same refund.
   run: async (parts, { id, ...wanted }) => {
@@ -36,37 +36,35 @@ export const refund = action({
       ...wanted,
     })
   },
-  lines: ({ refund_id, call_id, account_id, amount_usd, left_usd, is_new, told }) => [
-    is_new
-      ? `Refunded ${amount_usd} USD of call ${call_id} to account ${account_id}, as entry ${refund_id}.`
-      : `Refund ${refund_id} was already made: ${amount_usd} USD. Nothing was changed.`,
-    `${left_usd} USD of the charge are left.`,
-    ...(is_new && told === 0 ? ['Nobody was told: there is no owner, or letters are not set up.'] : []),
+  lines: ({ refundId, callId, accountId, amount, left, isNew, told }) => [
+    isNew
+      ? `Refunded ${formatUsd(amount)} USD of call ${callId} to account ${accountId}, as entry ${refundId}.`
+      : `Refund ${refundId} was already made: ${formatUsd(amount)} USD. Nothing was changed.`,
+    `${formatUsd(left)} USD of the charge are left.`,
+    ...(isNew && told === 0 ? ['Nobody was told: there is no owner, or letters are not set up.'] : []),
   ],
 })
 
 type Wanted = Omit<z.output<typeof input>, 'id' | 'call'> & { readonly call: Id; readonly refundId: Id }
 
-function refundOnce({ pool, by, letters }: OperatorParts, wanted: Wanted) {
+async function refundOnce({ pool, by, letters: lettersOf }: OperatorParts, wanted: Wanted) {
   const { call, refundId, amount, reason, goodwill } = wanted
+  const letters = await lettersOf()
   return inTransaction(pool, async (query) => {
-    const kind = goodwill ? 'forgiveness' : 'charge_reversal'
+    const kind = goodwill ? ('forgiveness' as const) : ('charge_reversal' as const)
     const refunded = await refundCharge(query, { refundId, chargeId: call, most: amount ?? nanos(NANOS_LIMIT), kind })
     if (refunded === undefined)
       throw new Error(`nothing was charged for a call ${call}: see farebox ledger explain ${call}`)
     const { accountId, isNew, left } = refunded
     if (refunded.amount === ZERO) throw new Error(`all that call ${call} was charged has been given back already`)
+    const made = { refundId, callId: call, accountId, kind, amount: refunded.amount, left, isNew, told: 0 }
+    if (!isNew) return made
     const usd = formatUsd(refunded.amount)
-    const told = {
-      ...{ refund_id: refundId, call_id: call, account_id: accountId, kind },
-      ...{ amount_usd: usd, left_usd: formatUsd(left), is_new: isNew },
-    }
-    if (!isNew) return { ...told, told: 0 }
     const after = { usd, corrects: call, reason, kind }
     await record(query, by, { action: 'charge.refunded', of: accountId, subject: refundId, before: null, after })
     const workspace = await workspaceOfAccount(query, accountId)
-    if (letters === null || workspace === undefined) return { ...told, told: 0 }
+    if (letters === null || workspace === undefined) return made
     const letter = { what: 'charge_refunded', workspace: workspace.name, callId: call, amount: usd, reason } as const
-    return { ...told, told: await tellOwners(query, letters, { workspaceId: workspace.id, letter }) }
+    return { ...made, told: await tellOwners(query, letters, { workspaceId: workspace.id, letter }) }
   })
 }

@@ -18,25 +18,25 @@ type Parts = {
 export type NewModelPrice = {
   readonly model: string
   /** Needed, with output, where neither pictures nor videos have a price. */
-  readonly input?: string
-  readonly output?: string
+  readonly input?: string | undefined
+  readonly output?: string | undefined
   /** As input where left out. */
-  readonly cacheRead?: string
-  readonly cacheWrite?: string
+  readonly cacheRead?: string | undefined
+  readonly cacheWrite?: string | undefined
   /** What the upstream charges us. As in the version before where left out. */
-  readonly providerInput?: string
-  readonly providerOutput?: string
-  readonly providerCacheRead?: string
-  readonly providerCacheWrite?: string
+  readonly providerInput?: string | undefined
+  readonly providerOutput?: string | undefined
+  readonly providerCacheRead?: string | undefined
+  readonly providerCacheWrite?: string | undefined
   /** By `<size>/<quality>`, `auto` for what a request does not say. */
-  readonly images?: KindPrices
-  readonly providerImages?: KindPrices
+  readonly images?: KindPrices | undefined
+  readonly providerImages?: KindPrices | undefined
   /** By resolution, such as `720P`. */
-  readonly videos?: KindPrices
-  readonly providerVideos?: KindPrices
+  readonly videos?: KindPrices | undefined
+  readonly providerVideos?: KindPrices | undefined
   /** What it has beyond plain classes of tokens: see class-prices.ts. */
-  readonly classes?: ClassPricesText
-  readonly providerClasses?: ClassPricesText
+  readonly classes?: ClassPricesText | undefined
+  readonly providerClasses?: ClassPricesText | undefined
 }
 
 /** What one piece costs, by its kind. */

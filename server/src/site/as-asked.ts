@@ -1,4 +1,4 @@
-import type { Page } from '../http/pages/page.ts'
+import type { Page } from '../pages/page.ts'
 
 /** A page that is another one next time: nobody keeps it. */
 export function asAsked({ status, headers, body }: Page): Page {

@@ -17,12 +17,12 @@ type Piece = {
 export type Tab = { readonly title: string; readonly code: string | Html }
 
 /** One of several pieces at a time, by radio buttons and without a script; all of them where a browser can't do that. */
-export function codeTabs(id: string, label: string, tabs: readonly Tab[]): Html {
+export function codeTabs(id: string, label: string, tabs: readonly Tab[], end?: Html): Html {
   const choice = ({ title }: Tab, at: number) =>
     html`<label><input type="radio" name="${id}"${at === 0 ? html` checked` : undefined}>${title}</label>`
   const panel = ({ title, code }: Tab) =>
     html`<section class="fb-panel" aria-label="${title}">${pre(`${label}: ${title}`, code)}</section>`
-  return html`<div class="fb-block fb-tabbed"><div class="fb-block__head"><fieldset class="fb-tabs"><legend class="fb-hide">${label}</legend>${tabs.map(choice)}</fieldset></div>${tabs.map(panel)}</div>`
+  return html`<div class="fb-block fb-tabbed"><div class="fb-block__head"><fieldset class="fb-tabs"><legend class="fb-hide">${label}</legend>${tabs.map(choice)}</fieldset>${end}</div>${tabs.map(panel)}</div>`
 }
 
 function pre(label: string, code: string | Html): Html {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { loadAssets } from '../http/pages/assets.ts'
-import { createPages } from '../http/pages/page.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
+import { loadAssets } from '../pages/assets.ts'
+import { createPages } from '../pages/page.ts'
 import { createSiteFaultPage } from './fault-page.ts'
 import { createShell } from './shell.ts'
 

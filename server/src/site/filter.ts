@@ -1,5 +1,5 @@
-import type { Form } from '../http/body.ts'
 import { type Html, html } from '../kernel/html.ts'
+import type { Form } from '../pages/form-data.ts'
 
 /** How a list is narrowed without a script: by words of a query, and by links that look like buttons. */
 

@@ -3,7 +3,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { unavailable } from '../kernel/fault.ts'
 import { type PriceBook, readPriceBook } from '../pricing/price-book.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
-import { type Chore, createChore } from '../telemetry/chore.ts'
+import { createJob, type Job } from '../telemetry/job.ts'
 import type { Log } from '../telemetry/log.ts'
 
 /** Prices as this process has last read them. No request of the website waits for PostgreSQL. */
@@ -15,7 +15,7 @@ export type KeptPrices = {
   /** Reads them, whatever is known. */
   readonly read: () => Promise<void>
   /** Reads them again after each change, and from time to time. */
-  readonly chore: Chore
+  readonly job: Job
 }
 
 type Parts = {
@@ -66,7 +66,7 @@ export function createKeptPrices({ pool, feed, clock, log }: Parts): KeptPrices 
     },
     isStale: () => feed.lagMs() > STALE_MS || hasFailed,
     read,
-    chore: createChore({
+    job: createJob({
       name: 'prices of the website',
       everyMs: () => (hasFailed ? AGAIN_AFTER_FAILURE_MS : LOOK_MS),
       work: async () => {

@@ -1,8 +1,8 @@
-import { brand, icon } from '../http/pages/icons.ts'
-import type { Page, Pages } from '../http/pages/page.ts'
-import { THEMES, type Theme } from '../http/pages/theme.ts'
-import { SIGN_IN_BUTTON, SIGN_IN_LINK } from '../http/pages/viewer.ts'
 import { type Html, html } from '../kernel/html.ts'
+import { brand, icon } from '../pages/icons.ts'
+import type { Page, Pages } from '../pages/page.ts'
+import { THEMES, type Theme } from '../pages/theme.ts'
+import { SIGN_IN_BUTTON, SIGN_IN_LINK } from '../pages/viewer.ts'
 
 type Parts = {
   readonly pages: Pick<Pages, 'whole' | 'assets'>

@@ -1,5 +1,5 @@
-import { icon } from '../http/pages/icons.ts'
 import { type Html, html } from '../kernel/html.ts'
+import { icon } from '../pages/icons.ts'
 import { minuteOf } from './dates.ts'
 import type { KeptPrices } from './kept-prices.ts'
 

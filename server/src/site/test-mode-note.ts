@@ -1,5 +1,5 @@
-import { icon } from '../http/pages/icons.ts'
 import { type Html, html } from '../kernel/html.ts'
+import { icon } from '../pages/icons.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
 
 /** Where models can be called by test keys alone, a page that tells their prices says so. */

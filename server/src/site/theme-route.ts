@@ -1,7 +1,7 @@
-import type { PageRoute } from '../http/page-routes.ts'
-import { seeOther } from '../http/pages/page.ts'
-import { THEMES, themeCookie } from '../http/pages/theme.ts'
 import { Fault } from '../kernel/fault.ts'
+import { seeOther } from '../pages/page.ts'
+import type { PageRoute } from '../pages/page-route.ts'
+import { THEMES, themeCookie } from '../pages/theme.ts'
 
 /** A page of this site, by its path alone: `//` and `/\` begin the name of another host. */
 const OWN_PATH = /^\/(?![/\\])[A-Za-z0-9._~!$&'()*+,;=:@%/-]{0,500}$/

@@ -107,6 +107,7 @@ describe('what was released', () => {
       ['alter table accounts rename column mode to kind', ['accounts.mode is gone', 'accounts.kind must be given']],
       ['alter table accounts alter column mode type varchar', ['accounts.mode has another type']],
       ['alter table accounts add column more text not null', ['accounts.more must be given']],
+      ['alter type call_to_end add attribute more text', ['call_to_end.more must be given']],
       [
         'drop table usage_tail cascade',
         [...now.columns.keys()].filter((name) => name.startsWith('usage_tail.')).map((name) => `${name} is gone`),
@@ -151,14 +152,14 @@ type Usable = {
   readonly columns: ReadonlyMap<string, Column>
 }
 
-/** What a process can call, read and write in a database. Days of charges come and go. */
+/** What a process can call, read and write in a database. Days of charges come and go. Of a composite type, a process writes all fields by place. */
 async function usableIn(client: pg.Client): Promise<Usable> {
   const functions = await functionsIn(client)
   const { rows } = await client.query<Column & { readonly name: string }>(
     `select relname || '.' || attname as name, format_type(atttypid, atttypmod) as type,
-       attnotnull and not atthasdef and attidentity = '' as "mustBeGiven"
+       relkind = 'c' or attnotnull and not atthasdef and attidentity = '' as "mustBeGiven"
      from pg_attribute join pg_class on pg_class.oid = attrelid
-     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v') and not relispartition and attnum > 0 and not attisdropped
+     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'c') and not relispartition and attnum > 0 and not attisdropped
      order by 1`,
   )
   return {

@@ -59,6 +59,11 @@ export const mail = z.discriminatedUnion('what', [
     ...{ what: z.literal('charge_refunded'), to, workspace: text, callId: text, amount: text, reason: text },
     siteUrl: url,
   }),
+  /** To owners: a platform refuses the account that a key acts for. The next call tries once more. */
+  z.strictObject({
+    ...{ what: z.literal('link_refused'), to, workspace: text, account: text.nullable(), keyId: text },
+    siteUrl: url,
+  }),
   /** A client's refresh token came again after it had been used, so that its grant was ended. */
   z.strictObject({
     ...{ what: z.literal('grant_reused'), to, client: text, workspace: text },
@@ -93,6 +98,8 @@ export const mail = z.discriminatedUnion('what', [
   /** To every member: an owner has asked to close the workspace. */
   z.strictObject({ what: z.literal('closure_asked'), to, workspace: text, closesAt: time, siteUrl: url }),
   z.strictObject({ what: z.literal('closure_canceled'), to, workspace: text, siteUrl: url }),
+  z.strictObject({ what: z.literal('workspace_suspended'), to, workspace: text, reason: text, siteUrl: url }),
+  z.strictObject({ what: z.literal('workspace_resumed'), to, workspace: text, reason: text, siteUrl: url }),
   z.strictObject({ what: z.literal('closure_done'), to, workspace: text, siteUrl: url }),
 ])
 export type Mail = z.output<typeof mail>

@@ -9,6 +9,8 @@ export type Pools = {
   /** For the statements that begin and end calls. They come in batches, so a few connections carry many calls. */
   readonly money: pg.Pool
   readonly rest: pg.Pool
+  /** For pages of people: who reloads a heavy one waits for others who do, and no look-up of a key waits for either. */
+  readonly pages: pg.Pool
   /** For the lease of this process alone: calls that wait for locked accounts must not make it look dead. */
   readonly lease: pg.Pool
   /** Lets running statements finish within the deadline, then drops what is left. */
@@ -51,6 +53,7 @@ export const MONEY_SETTINGS: PostgresSettings = {
  */
 const REST_SETTINGS: PostgresSettings = { jit: 'off', random_page_cost: '1.1' }
 const IDLE_REST_MS = 30_000
+const PAGES = { connections: 4, statementTimeoutMs: 2_000, waitingMax: 200 } as const
 
 export function createPools(parts: Parts): Pools {
   const { url, log, moneyConnections = 4, restConnections = 8, connectTimeoutMs = 5_000, waitingMax = 1_000 } = parts
@@ -80,23 +83,25 @@ export function createPools(parts: Parts): Pools {
     max: 1,
     idleTimeoutMillis: 0,
   })
-  const rest = createPool(log, waitingMax, {
+  const readers = (applicationName: string, statementTimeoutMs: number, max: number) => ({
     ...connectionSettings({
       ...shared,
-      applicationName: 'farebox',
-      statementTimeoutMs: restStatementTimeoutMs,
-      queryTimeoutMs: restStatementTimeoutMs + ANSWER_MARGIN_MS,
+      applicationName,
+      statementTimeoutMs,
+      queryTimeoutMs: statementTimeoutMs + ANSWER_MARGIN_MS,
       settings: REST_SETTINGS,
     }),
     // Whoever works in a transaction sends its next statement sooner than that.
-    idle_in_transaction_session_timeout: 2 * restStatementTimeoutMs,
-    max: restConnections,
+    idle_in_transaction_session_timeout: 2 * statementTimeoutMs,
+    max,
     idleTimeoutMillis: IDLE_REST_MS,
   })
+  const rest = createPool(log, waitingMax, readers('farebox', restStatementTimeoutMs, restConnections))
+  const pages = createPool(log, PAGES.waitingMax, readers('farebox pages', PAGES.statementTimeoutMs, PAGES.connections))
 
   async function end(deadlineMs: number): Promise<void> {
     const inTime = new AbortController()
-    const goodbye = Promise.all([money.end(), rest.end(), lease.end()]).then(sockets.closed)
+    const goodbye = Promise.all([money.end(), rest.end(), pages.end(), lease.end()]).then(sockets.closed)
     await Promise.race([goodbye, delay(deadlineMs, undefined, { signal: inTime.signal }).catch(() => {})])
     inTime.abort()
     sockets.destroy()
@@ -106,6 +111,7 @@ export function createPools(parts: Parts): Pools {
   return {
     money,
     rest,
+    pages,
     lease,
     close(deadlineMs = CLOSE_DEADLINE_MS) {
       ended ??= end(deadlineMs)

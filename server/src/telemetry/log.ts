@@ -25,7 +25,7 @@ const TEXT_FIELDS = [
   'topic',
   'reason',
   'owner_id',
-  'chore',
+  'job',
   'amount',
 ] as const
 const NUMBER_FIELDS = ['status', 'duration_ms', 'port', 'pid', 'count'] as const

@@ -252,7 +252,7 @@ function ofMessages(told: Tell) {
         name: 'farebox_usage_tail_rows',
         help: 'Rows of usage that are not added up into sums yet. Every usage report reads all of them.',
         advice:
-          'The calls of 20 seconds are normal. If it grows, check that a process has the role `worker`, and look for the chore `usage` in its log.',
+          'The calls of 20 seconds are normal. If it grows, check that a process has the role `worker`, and look for the job `usage` in its log.',
       }),
     ),
     usageTailOldestSeconds: new Gauge(

@@ -6,6 +6,7 @@ import { startGateways } from '../../../harness/gateways.ts'
 import { ROOT } from '../../../harness/root.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../../harness/until.ts'
+import { CALLER_ROUTES } from '../../../server/src/callers/routes.ts'
 import { revokeKey } from '../../../server/src/identity/keys.ts'
 import { type AuditEntry, listAudit } from '../../../server/src/storage/audit.ts'
 import { ACTOR, ask, codeOf, ids, makeCustomer, startInstallation } from '../installation.ts'
@@ -83,6 +84,8 @@ describe('the audit log of links', () => {
     const { workspaceId, secret } = await makeCustomer(pool)
     await linkAccount(url, secret, 'gone_user')
     await platform.turn({ revoke_user: 'gone_user' })
+    // The first is not believed.
+    assert.equal(codeOf(await follow(url, secret)), 'upstream_transport')
     const calls = await Promise.all([follow(url, secret), follow(url, secret), follow(url, secret)])
     assert.deepEqual(calls.map(codeOf), ['link_required', 'link_required', 'link_required'])
     const [ended, , ...others] = await deedsOf(workspaceId)
@@ -113,19 +116,19 @@ describe('the audit log of links', () => {
   })
 })
 
-/** Every place that takes a method which changes something. Of calls and their tasks the ledger is the record. */
+/** Every place that takes a method which changes something, beside the records of callers' routes. Of calls the ledger is the record. */
 const WRITING_ROUTES = [
-  'links.ts delete links/:id',
-  'links.ts post /decide',
-  'links.ts post /undo',
-  'links.ts post auth_{social_a}',
+  'families.ts route',
+  'link-pages.ts post /decide',
+  'link-pages.ts post /undo',
   'operations.ts post /models/*',
   'operations.ts route',
-  'tasks.ts post /cancel',
 ]
 
 describe('the routes that change something', () => {
-  it('are links, whose rows are shown above, and calls', () => {
+  it('are links, whose rows are shown above, calls, and tasks, whose record is the ledger too', () => {
+    const records = CALLER_ROUTES.filter(({ method }) => method !== 'GET').map(({ operationId }) => operationId)
+    assert.deepEqual(records, ['cancel_task', 'start_link', 'delete_link'])
     const folder = path.join(ROOT, 'server/src/http/routes')
     const found = readdirSync(folder)
       .filter((file) => !file.endsWith('.test.ts'))

@@ -224,7 +224,7 @@ describe('pictures by the piece', () => {
     const told = await draw(customer, { n: 3 })
     assert.deepEqual([told.status, errorOf(told).code], [402, 'insufficient_balance'])
     assert.deepEqual([errorOf(told).needed_usd, errorOf(told).left_usd], ['0.126000000', '0.100000000'])
-    assert.match(String(errorOf(told).message), /What costs is n: 3\. This call fits with n of 2 or less\./)
+    assert.match(String(errorOf(told).message), /What costs is n: 3\. This call fits with at most 2\./)
     assert.equal((await draw(customer, { n: 2 })).status, 200)
   })
 

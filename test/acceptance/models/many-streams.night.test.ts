@@ -9,7 +9,7 @@ import { count, recordProof, seed } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { hashOf, Random } from '../../../sandbox/src/random.ts'
-import { grantTier } from '../../../server/src/identity/workspaces.ts'
+import { grantTier } from '../../../server/src/workspaces/workspaces.ts'
 import { ACTOR, ids, makeCustomer, startInstallation } from '../installation.ts'
 import { bytesInKernel, startPausingWay } from './many-streams-pause.ts'
 import { cpuSeconds, loopDelay, rssMb, watchMemory } from './many-streams-process.ts'
@@ -217,7 +217,7 @@ describe('a caller that stops reading', () => {
   it('holds the upstream back, and gets the rest once it reads on', async (test) => {
     const collecting = await startGateway({
       databaseUrl: database.url,
-      program: 'test/acceptance/hostile-server.ts',
+      changes: 'test/acceptance/hostile-server.ts',
       env: {
         FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal(),
         FAREBOX_LOG_LEVEL: 'warn',

@@ -4,9 +4,9 @@ import { startGateway } from '../../../harness/gateways.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import type { JournalEntry } from '../../../sandbox/src/journal.ts'
-import { grantTier } from '../../../server/src/identity/workspaces.ts'
 import { formatUsd, nanos } from '../../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
+import { grantTier } from '../../../server/src/workspaces/workspaces.ts'
 import { ACTOR, ask, type Customer, ids, makeCustomer, makeKey, startInstallation } from '../installation.ts'
 import {
   ALL_PROTOCOLS,

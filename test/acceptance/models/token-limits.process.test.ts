@@ -5,9 +5,9 @@ import { seedModel } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { TIERS } from '../../../server/src/catalogue/tiers.ts'
-import { grantTier } from '../../../server/src/identity/workspaces.ts'
 import { RATE_HEADERS } from '../../../server/src/limits/headers.ts'
 import { saveModel } from '../../../server/src/pricing/configure-models.ts'
+import { grantTier } from '../../../server/src/workspaces/workspaces.ts'
 import {
   ACTOR,
   ask,

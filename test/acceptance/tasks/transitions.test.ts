@@ -359,7 +359,7 @@ describe('a task of which nobody knows whether its upstream has it', () => {
       ended('UNKNOWN', 300_000_000n),
     ],
     [
-      'is voided at our loss after a day, whichever chore finds it',
+      'is voided at our loss after a day, whichever job finds it',
       async (task) => {
         await makeOld([task])
         await Promise.all([

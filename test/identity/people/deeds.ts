@@ -1,12 +1,12 @@
 import type pg from 'pg'
-import { issueAccessToken } from '../../../server/src/identity/access-tokens.ts'
-import { makeGrant, revokeGrant, setGrantBudget } from '../../../server/src/identity/grants.ts'
-import type { People } from '../../../server/src/identity/people/people.ts'
-import { visitorOf } from '../../../server/src/identity/people/visitor.ts'
+import { issueAccessToken } from '../../../server/src/grants/access-tokens.ts'
+import { makeGrant, revokeGrant, setGrantBudget } from '../../../server/src/grants/grants.ts'
 import { systemClock } from '../../../server/src/kernel/clock.ts'
 import { createIds, type Id } from '../../../server/src/kernel/ids.ts'
 import { nanos } from '../../../server/src/kernel/money.ts'
 import type { Role } from '../../../server/src/kernel/role.ts'
+import type { People } from '../../../server/src/people/people.ts'
+import { visitorOf } from '../../../server/src/people/visitor.ts'
 import { SERVICE } from '../../../server/src/storage/audit.ts'
 
 /** What somebody does, as a value that another process can be told to do. */

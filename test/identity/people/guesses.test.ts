@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, afterEach, describe, it } from 'node:test'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { LIMITS } from '../../../server/src/identity/people/attempts.ts'
-import { createPasswords } from '../../../server/src/identity/people/passwords.ts'
-import { visitorOf } from '../../../server/src/identity/people/visitor.ts'
 import { Fault } from '../../../server/src/kernel/fault.ts'
+import { LIMITS } from '../../../server/src/people/attempts.ts'
+import { createPasswords } from '../../../server/src/people/passwords.ts'
+import { visitorOf } from '../../../server/src/people/visitor.ts'
 import { anotherAddress, anotherVisitor, connectPeople, PASSWORD } from './world.ts'
 
 /** Whatever can be guessed can be tried so often and no more, over however many processes: here, three pools of connections. */

@@ -1,5 +1,5 @@
-import { LIMITS, type Limits } from '../../../server/src/identity/people/attempts.ts'
 import { Secret } from '../../../server/src/kernel/secret.ts'
+import { LIMITS, type Limits } from '../../../server/src/people/attempts.ts'
 import { type Deed, type Done, perform } from './deeds.ts'
 import { connectPeople } from './world.ts'
 

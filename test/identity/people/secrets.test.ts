@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { codeOf, stepAt } from '../../../server/src/identity/people/totp.ts'
+import { codeOf, stepAt } from '../../../server/src/people/totp.ts'
 import { needlesOfTexts, rowsOf, search, textPlace } from '../secrets-nowhere-search.ts'
 import { anotherVisitor, connectPeople, joinAs, PASSWORD, workspaceOf } from './world.ts'
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { createKey } from '../../../server/src/identity/keys.ts'
-import { addMember } from '../../../server/src/identity/people/members.ts'
-import { createWorkspace } from '../../../server/src/identity/workspaces.ts'
 import { ZERO } from '../../../server/src/kernel/money.ts'
+import { addMember } from '../../../server/src/people/members.ts'
+import { createWorkspace } from '../../../server/src/workspaces/workspaces.ts'
 import { ACTOR, ids } from '../customers.ts'
 import {
   anotherAddress,

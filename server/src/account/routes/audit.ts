@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { memberIdsOf } from '../../identity/people/members.ts'
+import { timeForm } from '../../api/forms.ts'
+import { PAGE, pageFrom, pageOf } from '../../api/pages.ts'
 import type { Id } from '../../kernel/ids.ts'
+import { memberIdsOf } from '../../people/members.ts'
 import { type AuditEntry, listAudit } from '../../storage/audit.ts'
-import { timeForm } from '../forms.ts'
-import { PAGE, pageFrom, pageOf } from '../pages.ts'
 import { type AccountRoute, inWorkspace } from '../route.ts'
 
 const facts = z.record(z.string(), z.unknown()).nullable()

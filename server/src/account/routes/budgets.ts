@@ -1,9 +1,8 @@
 import { z } from 'zod'
-import { resetOf } from '../../gateway/money-words.ts'
-import { money, moneyBody } from '../../http/routes/money.ts'
-import { type AccountBudget, BUDGET_KINDS, isOfEvery } from '../../identity/account-budgets.ts'
-import { budgetSubject } from '../../identity/budget-subjects.ts'
-import type { Place } from '../../identity/people/place.ts'
+import { amountForm, budgetForm, budgetOf, idForm, orFault } from '../../api/forms.ts'
+import { money, moneyBody } from '../../api/money.ts'
+import { PAGE, pageAmong, pageOf } from '../../api/pages.ts'
+import { type AccountBudget, BUDGET_KINDS, isOfEvery } from '../../budgets/account-budgets.ts'
 import {
   changeBudget,
   findBudget,
@@ -11,14 +10,15 @@ import {
   lockBudgets,
   removeBudget,
   setBudget,
-} from '../../identity/set-budgets.ts'
+} from '../../budgets/set-budgets.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { ZERO } from '../../kernel/money.ts'
 import { PERIODS } from '../../kernel/period.ts'
 import { leftOf, readBudgets } from '../../ledger/balance.ts'
+import { budgetSubject } from '../../people/budget-subjects.ts'
+import type { Place } from '../../people/membership.ts'
+import { resetOf } from '../../wording/money-words.ts'
 import { type Member, requireOwnMode } from '../authenticate.ts'
-import { amountForm, budgetForm, budgetOf, idForm, orFault } from '../forms.ts'
-import { PAGE, pageAmong, pageOf } from '../pages.ts'
 import { type AccountRoute, type Given, inWorkspace } from '../route.ts'
 
 const budget = z.strictObject({
@@ -32,6 +32,9 @@ const budget = z.strictObject({
   is_for_each: z.boolean().meta({ description: 'Whether each value or end user has the amount for itself.' }),
   period: z.enum(PERIODS),
   amount: moneyBody,
+  set_by: z
+    .enum(['operator', 'member'])
+    .meta({ description: 'Only the operator can change or remove one that the operator has set.' }),
 })
 const state = z
   .strictObject({ spent: moneyBody, left: moneyBody, resets_at: z.iso.datetime().nullable() })
@@ -42,7 +45,8 @@ const listed = budget.extend({ state })
 export function toldBudget(one: AccountBudget, mode: 'live' | 'test'): z.output<typeof budget> {
   const { id, kind, label, period, amount } = one
   const subject = kind === 'workspace' ? null : label
-  return { id, mode, kind, subject, is_for_each: isOfEvery(one), period, amount: money(amount) }
+  const setBy = one.isOperators === true ? 'operator' : 'member'
+  return { id, mode, kind, subject, is_for_each: isOfEvery(one), period, amount: money(amount), set_by: setBy }
 }
 
 type AboutBudget = Pick<Given, 'on' | 'params'> & { readonly place: Place; readonly member: Member }

@@ -1,4 +1,8 @@
 import { z } from 'zod'
+import { Fault } from '../../kernel/fault.ts'
+import type { Id } from '../../kernel/ids.ts'
+import { memberIdsOf } from '../../people/members.ts'
+import type { Transactions } from '../../storage/transaction.ts'
 import {
   askClosure,
   type Closure,
@@ -6,11 +10,7 @@ import {
   findClosure,
   findLastClosureId,
   GRACE_DAYS,
-} from '../../identity/closures.ts'
-import { memberIdsOf } from '../../identity/people/members.ts'
-import { Fault } from '../../kernel/fault.ts'
-import type { Id } from '../../kernel/ids.ts'
-import type { Transactions } from '../../storage/transaction.ts'
+} from '../../workspaces/closures.ts'
 import { type AccountRoute, inWorkspace } from '../route.ts'
 
 const closure = z.strictObject({

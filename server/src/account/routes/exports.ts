@@ -1,9 +1,16 @@
 import { z } from 'zod'
-import { askExport, EXPORT_DAYS, EXPORT_STATES, type Export, findExport, listExports } from '../../identity/exports.ts'
+import { PAGE, pageFrom, pageOf } from '../../api/pages.ts'
 import { Fault } from '../../kernel/fault.ts'
+import {
+  askExport,
+  EXPORT_DAYS,
+  EXPORT_STATES,
+  type Export,
+  findExport,
+  listExports,
+} from '../../workspaces/exports.ts'
 import { downloadOf } from '../download.ts'
 import { exportLines } from '../export-lines.ts'
-import { PAGE, pageFrom, pageOf } from '../pages.ts'
 import type { AccountParts } from '../parts.ts'
 import { type AccountRoute, inWorkspace } from '../route.ts'
 

@@ -1,10 +1,10 @@
 import { z } from 'zod'
+import { PAGE, pageFrom, pageOf } from '../../api/pages.ts'
 import { findKeyIn } from '../../identity/keys-of-account.ts'
-import { accountIn } from '../../identity/people/place.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Session } from '../../links/sessions.ts'
+import { accountIn } from '../../people/membership.ts'
 import { requireOwnMode } from '../authenticate.ts'
-import { PAGE, pageFrom, pageOf } from '../pages.ts'
 import { type AccountRoute, inWorkspace } from '../route.ts'
 
 const link = z.strictObject({
@@ -14,12 +14,18 @@ const link = z.strictObject({
   scopes: z.array(z.string()),
   state: z.enum(['linked', 'expired', 'revoked', 'lost', 'ending']),
   linked_at: z.iso.datetime(),
+  refused_at: z.iso
+    .datetime()
+    .nullable()
+    .meta({ description: 'Since when the platform refuses its tokens, until they are taken again.' }),
 })
 
-export function toldLink({ id, credentialId, username, scopes, ended, linkedAt }: Session): z.output<typeof link> {
+export function toldLink(session: Session): z.output<typeof link> {
+  const { id, credentialId, username, scopes, ended, linkedAt, refusedAt } = session
   return {
     ...{ id, credential_id: credentialId, username, scopes: [...scopes], state: ended ?? 'linked' },
     linked_at: linkedAt.toISOString(),
+    refused_at: refusedAt?.toISOString() ?? null,
   }
 }
 

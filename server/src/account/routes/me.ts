@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { showPerson } from '../../identity/people/operate.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { ROLES } from '../../kernel/role.ts'
+import { showPerson } from '../../people/operate.ts'
 import { type AccountRoute, forAnybody, forAnyMember } from '../route.ts'
 
 const me = z.strictObject({
@@ -31,7 +31,10 @@ export const ME_ROUTES: readonly AccountRoute[] = [
     summary: 'This document',
     tag: 'document',
     answer: { description: 'An OpenAPI document.', body: z.looseObject({ openapi: z.string() }) },
-    run: async ({ document }) => ({ body: document().toString('utf8'), type: 'application/json; charset=utf-8' }),
+    run: async ({ document }) => ({
+      body: (await document()).toString('utf8'),
+      type: 'application/json; charset=utf-8',
+    }),
   }),
   forAnyMember({
     operationId: 'get_me',

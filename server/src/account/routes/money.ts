@@ -1,15 +1,15 @@
 import { z } from 'zod'
-import { money, moneyBody } from '../../http/routes/money.ts'
-import { countsOf, GROUP_BY, usageCounts, usageViewOf } from '../../http/routes/usage.ts'
-import { accountIn } from '../../identity/people/place.ts'
+import { dayForm, idForm, timeForm } from '../../api/forms.ts'
+import { money, moneyBody } from '../../api/money.ts'
+import { PAGE, pageOf } from '../../api/pages.ts'
+import { countsOf, GROUP_BY, usageCounts, usageViewOf } from '../../callers/usage.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { formatUsd } from '../../kernel/money.ts'
 import { readAccountLife, readBalance } from '../../ledger/balance.ts'
 import { CHARGES_KEPT_DAYS } from '../../ledger/retention.ts'
 import { readStatement, type Statement, type StatementLine, type StatementPosition } from '../../ledger/statement.ts'
 import { type ExactSums, readExactUsage } from '../../ledger/usage.ts'
-import { dayForm, idForm, timeForm } from '../forms.ts'
-import { PAGE, pageOf } from '../pages.ts'
+import { accountIn } from '../../people/membership.ts'
 import { type AccountRoute, inWorkspace } from '../route.ts'
 
 const mode = z.enum(['live', 'test'])
@@ -25,10 +25,16 @@ const balance = z.strictObject({
 const statementLine = z.strictObject({
   id: z.string(),
   at: z.iso.datetime().meta({ description: 'Of usage: the day, by its beginning.' }),
-  kind: z
-    .string()
-    .meta({ description: 'usage for the calls of a day; payment, promotion, expiry and others one by one.' }),
+  kind: z.string().meta({
+    description:
+      'usage for the calls of a day; payment, promotion, expiry, charge_reversal (a refund) and others one by one.',
+  }),
   amount: moneyBody.meta({ description: 'What the balance was changed by: below zero where it was taken.' }),
+  request_id: z.string().nullable().meta({ description: 'The call that a refund is of; null for other lines.' }),
+  reference: z
+    .string()
+    .nullable()
+    .meta({ description: 'Of a payment, as the operator noted it, such as the number of a transfer.' }),
 })
 const statement = pageOf(statementLine).extend({
   mode,
@@ -85,8 +91,8 @@ function tableOf({ lines }: Statement): string {
   return `${['at,kind,id,amount_usd', ...rows].join('\r\n')}\r\n`
 }
 
-function toldLine({ id, at, kind, amount }: StatementLine) {
-  return { id, at: at.toISOString(), kind, amount: money(amount) }
+function toldLine({ id, at, kind, amount, request_id, reference }: StatementLine) {
+  return { id, at: at.toISOString(), kind, amount: money(amount), request_id, reference }
 }
 
 const usageSums = z.strictObject({ ...usageCounts, value: moneyBody, charged: moneyBody })

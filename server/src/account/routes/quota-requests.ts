@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { PAGE, pageFrom, pageOf } from '../../api/pages.ts'
 import {
   findQuotaRequest,
   listQuotaRequests,
@@ -6,8 +7,7 @@ import {
   QUOTA_STATES,
   type QuotaRequest,
   withdrawQuotaRequest,
-} from '../../identity/quota-requests.ts'
-import { PAGE, pageFrom, pageOf } from '../pages.ts'
+} from '../../people/quota-requests.ts'
 import { type AccountRoute, inWorkspace } from '../route.ts'
 
 const limits = { requests_per_minute: z.int(), tokens_per_minute: z.int() }

@@ -1,4 +1,7 @@
 import { z } from 'zod'
+import { idForm, timeForm } from '../../api/forms.ts'
+import { PAGE, pageOf } from '../../api/pages.ts'
+import { wholeNumber } from '../../api/query-forms.ts'
 import {
   openRequest,
   pageOfRequests,
@@ -6,14 +9,13 @@ import {
   requestInFull,
   requestInShort,
   requestOf,
-} from '../../http/routes/requests.ts'
-import { listedTask, shownTasks } from '../../http/routes/tasks.ts'
+} from '../../callers/request-records.ts'
+import { listedTask, shownTasks } from '../../callers/tasks.ts'
 import { findKeyIn } from '../../identity/keys-of-account.ts'
-import { accountIn } from '../../identity/people/place.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { isId } from '../../kernel/ids.ts'
-import { idForm, timeForm } from '../forms.ts'
-import { PAGE, pageOf } from '../pages.ts'
+import { accountIn } from '../../people/membership.ts'
+import { LASTS_SECONDS } from '../request-watch.ts'
 import { type AccountRoute, inWorkspace } from '../route.ts'
 
 const { start_time: _, end_time: __, idempotency_key: ___, ...filters } = requestFilters.shape
@@ -48,6 +50,27 @@ export const RECORD_ROUTES: readonly AccountRoute[] = [
     },
   }),
   inWorkspace({
+    operationId: 'watch_requests',
+    method: 'GET',
+    path: '/workspaces/{workspace_id}/requests/live',
+    need: 'workspace.read',
+    tokens: 'own mode',
+    mode: 'named',
+    summary: 'Calls of all keys as they end',
+    description:
+      'Server-sent events. An event request has a call as the list shows it, at most a second or two after it ended, and at most 50 a second; look is sent every few seconds where none ended. The first are those of the last ten seconds, so that whoever connects again within that time misses none. A stream ends after ten minutes, and when you may no longer see the calls: connect again. 4 streams of a person and 500 of a process run at once; others are refused with 429 and Retry-After.',
+    tag: 'records',
+    query: z.strictObject({
+      seconds: wholeNumber(1, LASTS_SECONDS).default(LASTS_SECONDS).meta({ description: 'How long it lasts.' }),
+    }),
+    answer: { description: 'The events.', body: z.string(), type: 'text/event-stream' },
+    codes: ['rate_limit_exceeded'],
+    async run({ requestWatch }, { member, place, mode, stillMay, query: { seconds } }) {
+      const whose = { accountId: accountIn(place, mode), personId: member.personId, stillMay }
+      return { body: requestWatch.open(whose, seconds), type: 'text/event-stream' }
+    },
+  }),
+  inWorkspace({
     operationId: 'get_request',
     method: 'GET',
     path: '/workspaces/{workspace_id}/requests/{request_id}',
@@ -59,7 +82,7 @@ export const RECORD_ROUTES: readonly AccountRoute[] = [
     answer: { description: 'The call, as it ended or as it stands.', body: z.union([requestInFull, openRequest]) },
     async run({ pool }, { place, mode, params: { request_id: id = '' } }) {
       if (!isId(id)) throw new Fault('resource_not_found')
-      return { body: toldOf(await requestOf(pool, { accountId: accountIn(place, mode) }, id)) }
+      return { body: await requestOf(pool, { accountId: accountIn(place, mode) }, id) }
     },
   }),
   inWorkspace({
@@ -79,15 +102,10 @@ export const RECORD_ROUTES: readonly AccountRoute[] = [
       const { data, next_before: next } = shownTasks(await tasks.listOfAccount(accountIn(place, mode), page))
       return {
         body: {
-          data: data as z.input<typeof listedTask>[],
+          data,
           next_cursor: next === null ? null : Buffer.from(next).toString('base64url'),
         },
       }
     },
   }),
 ]
-
-type Requested = z.input<typeof requestInFull> | z.input<typeof openRequest>
-
-/** What the callers' API tells by the same schema. */
-const toldOf = (told: unknown) => told as Requested

@@ -1,14 +1,15 @@
 import { z } from 'zod'
-import { workspacesOf } from '../../identity/people/members.ts'
-import { readName } from '../../identity/people/names.ts'
-import { findPlace } from '../../identity/people/place.ts'
-import { loadWorkspace, tierIn } from '../../identity/tier-of-workspace.ts'
-import { renameWorkspace } from '../../identity/workspaces.ts'
+import { PAGE, pageAmong, pageOf } from '../../api/pages.ts'
+import { loadWorkspace } from '../../identity/workspace-record.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import { ROLES } from '../../kernel/role.ts'
+import { workspacesOf } from '../../people/members.ts'
+import { findPlace } from '../../people/membership.ts'
+import { readName } from '../../people/names.ts'
 import type { Transactions } from '../../storage/transaction.ts'
-import { PAGE, pageAmong, pageOf } from '../pages.ts'
+import { tierIn } from '../../workspaces/tier.ts'
+import { renameWorkspace } from '../../workspaces/workspaces.ts'
 import { type AccountRoute, forAnyMember, inWorkspace } from '../route.ts'
 
 const listed = z.strictObject({ id: z.string(), name: z.string(), role: z.enum(ROLES) })
@@ -22,12 +23,16 @@ const workspace = listed.extend({
   closes_at: z.iso.datetime().nullable().meta({
     description: 'When it is closed for good, with its keys refused until then; null where nobody has asked for that.',
   }),
+  suspended: z.strictObject({ since: z.iso.datetime(), reason: z.string() }).nullable().meta({
+    description:
+      'Since when the operator has suspended it, and why: its keys and grants are refused. Null where it is not.',
+  }),
 })
 
 const name = z.string().min(1).max(400).meta({ description: 'At most 100 characters.' })
 
 async function toldOf(on: Transactions, personId: Id, workspaceId: Id): Promise<z.output<typeof workspace>> {
-  const { id, name: called, role, memberId, closesAt } = await findPlace(on, { personId, workspaceId })
+  const { id, name: called, role, memberId, closesAt, ...stop } = await findPlace(on, { personId, workspaceId })
   const record = await loadWorkspace(on, id)
   if (record === undefined) throw new Fault('resource_not_found')
   const { tier, limits } = tierIn(record)
@@ -39,6 +44,8 @@ async function toldOf(on: Transactions, personId: Id, workspaceId: Id): Promise<
       concurrency: limits.concurrency,
     },
     closes_at: closesAt?.toISOString() ?? null,
+    suspended:
+      stop.suspendedAt === null ? null : { since: stop.suspendedAt.toISOString(), reason: stop.suspendedReason ?? '' },
   }
 }
 

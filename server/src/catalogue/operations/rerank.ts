@@ -30,6 +30,13 @@ function tokensAtMost({ query, instruction, documents }: Input): number {
   return documents.reduce((sum, text) => sum + withEach + Buffer.byteLength(text) + OVERHEAD_TOKENS, 0)
 }
 
+/** Any so many of the documents hold no more than the longest. */
+function costlyOf(request: Input) {
+  const longest = request.documents.toSorted((a, b) => Buffer.byteLength(b) - Buffer.byteLength(a))
+  const mostOf = (units: number) => tokensAtMost({ ...request, documents: longest.slice(0, units) })
+  return { name: 'the number of documents', units: longest.length, mostOf }
+}
+
 type Count = (text: string) => Promise<number>
 
 /** As upstreams bill it: query and instruction once with each document. */
@@ -66,6 +73,7 @@ export const rerank = defineOperation<Input>({
     unitPrice: perMillion('0.050'),
     most: tokensAtMost,
     expected: (request) => Math.ceil(tokensAtMost(request) / 4),
+    costly: costlyOf,
     counted: tokensCounted,
     evidence: ({ status, json }) => (status === 200 ? countIn(memberOf(json, 'usage', 'total_tokens')) : 0),
   }),

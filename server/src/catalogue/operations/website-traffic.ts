@@ -27,6 +27,18 @@ function creditsAtMost({ metrics, start_date, end_date }: Input): number {
   return metricsAtMost(metrics ?? '') * monthsAtMost(start_date, end_date)
 }
 
+/** The months, and the metrics where there is but one. */
+function costlyOf({ metrics = '', start_date, end_date }: Input) {
+  const [names, months] = [metricsAtMost(metrics), monthsAtMost(start_date, end_date)]
+  return months > 1
+    ? {
+        name: 'the number of months from start_date to end_date',
+        units: months,
+        mostOf: (units: number) => names * units,
+      }
+    : { name: 'the number of metrics', units: names, mostOf: (units: number) => units * months }
+}
+
 /** What providers give where a request does not say. */
 const USUAL = { metrics: 1, months: 3 }
 
@@ -112,6 +124,7 @@ export const websiteTraffic = defineOperation<Input>({
     most: creditsAtMost,
     expected: creditsExpected,
     assumption: assumptionOf,
+    costly: costlyOf,
     // Every metric of every month that was delivered, the date of a row apart.
     evidence({ status, json }) {
       const rows = memberOf(json, 'data')

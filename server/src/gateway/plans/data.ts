@@ -12,6 +12,7 @@ import { ADAPTERS } from '../../upstreams/adapters/adapters.ts'
 import type { Binding, Bindings } from '../../upstreams/bindings.ts'
 import type { TokenCounter } from '../../upstreams/tokens/count-tokens.ts'
 import type { Transport } from '../../upstreams/transport.ts'
+import { adviceOnUnits } from '../../wording/money-advice.ts'
 import type { CallRequest } from '../call-request.ts'
 import type { LossGuard } from '../loss-guard.ts'
 import { parseInput } from '../parse-input.ts'
@@ -29,7 +30,7 @@ type Parts = {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly names: Names
   readonly declaredModels: DeclaredModels
-  readonly links: Pick<Links, 'require' | 'tokenOf' | 'another'>
+  readonly links: Pick<Links, 'require' | 'tokenOf' | 'another' | 'accepted'>
   readonly counter: Pick<TokenCounter, 'count'>
   readonly lossGuard: LossGuard
   readonly refusedBy: TellRefused
@@ -99,7 +100,10 @@ export function createDataPlan(parts: Parts) {
         let left = { id, ...operation.attempts }
         for (;;) {
           const sent = await send(id, { credential: access.token }, room)
-          if (sent.outcome !== 'answered' || sent.reply.status !== 401) return told(sent)
+          if (sent.outcome !== 'answered' || sent.reply.status !== 401) {
+            if (sent.outcome === 'answered' && isSuccess(sent.reply)) await links.accepted(session)
+            return told(sent)
+          }
           before.push(...sent.attempts)
           beganMs = clock.monotonicMs()
           left = { id, requests: left.requests - 1, refreshes: left.refreshes - (access.isRefreshedByUs ? 1 : 0) }
@@ -116,6 +120,11 @@ export function createDataPlan(parts: Parts) {
       model,
       terms,
       most: [price.most(input)],
+      moneyAdvice(left) {
+        const costly = price.costly?.(input)
+        if (costly === undefined) return undefined
+        return adviceOnUnits({ ...costly, terms, mostOf: (units) => [BigInt(costly.mostOf(units))] })(left)
+      },
       expected: () => [expected],
       isExact: price.isExact,
       assumption: () => price.assumption?.(input) ?? '',

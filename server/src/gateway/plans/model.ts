@@ -25,11 +25,12 @@ import type { Quota } from '../../upstreams/quota.ts'
 import { isPlain } from '../../upstreams/reply-headers.ts'
 import type { TokenCounter } from '../../upstreams/tokens/count-tokens.ts'
 import type { Transport } from '../../upstreams/transport.ts'
+import { adviceOnMoney, adviceOnUnits, proportional } from '../../wording/money-advice.ts'
+import { adviceOn, fittingOutputOf } from '../../wording/token-advice.ts'
 import type { CallRequest } from '../call-request.ts'
 import { type Growth, shortFault } from '../growth.ts'
 import { growthOf } from '../growth-plan.ts'
 import type { LossGuard } from '../loss-guard.ts'
-import { adviceOnMoney, adviceOnUnits } from '../money-advice.ts'
 import { createOutputGuard } from '../output-guard.ts'
 import type { Plan, Routing, Sent } from '../plan.ts'
 import { replyBytesOf } from '../reply-bytes.ts'
@@ -46,7 +47,6 @@ import {
 import { credentialFor, sendOnce } from '../send.ts'
 import { openOnce, openUntil } from '../send-stream.ts'
 import type { TellRefused } from '../tell-refused.ts'
-import { adviceOn, fittingOutputOf } from '../token-advice.ts'
 import { conversationOf, SESSION_HEADERS } from './conversation.ts'
 import { createRouteChoice, type RouteChoice } from './route-choice.ts'
 
@@ -227,7 +227,12 @@ export function createModelPlan(parts: Parts) {
       fittingOutput: fittingOutputOf(reserve),
       moneyAdvice: pricing.heldFor
         ? adviceOnMoney({ ...reserve, heldFor, inputMost: ask.inputMost })
-        : adviceOnUnits({ name: 'n', units: ask.choices, ...pricing }),
+        : adviceOnUnits({
+            name: 'n',
+            units: ask.choices,
+            terms: pricing.terms,
+            mostOf: proportional(pricing.most, ask.choices),
+          }),
       growth: isFree
         ? undefined
         : growthOf({

@@ -18,9 +18,9 @@ import { passThrough } from '../../upstreams/adapters/pass-through.ts'
 import type { Bindings } from '../../upstreams/bindings.ts'
 import type { Quota } from '../../upstreams/quota.ts'
 import type { Transport } from '../../upstreams/transport.ts'
+import { adviceOnUnits, proportional } from '../../wording/money-advice.ts'
 import type { CallRequest } from '../call-request.ts'
 import type { LossGuard } from '../loss-guard.ts'
-import { adviceOnUnits } from '../money-advice.ts'
 import type { Plan, Sent, TaskPlan } from '../plan.ts'
 import { DATA_REPLY_BYTES } from '../reply-bytes.ts'
 import {
@@ -145,7 +145,12 @@ export function createVideoPlan(parts: Parts) {
 
     return {
       ...pricing,
-      moneyAdvice: adviceOnUnits({ name: 'parameters.duration', units: ask.secondsMost, ...pricing }),
+      moneyAdvice: adviceOnUnits({
+        name: 'parameters.duration',
+        units: ask.secondsMost,
+        terms: pricing.terms,
+        mostOf: proportional(pricing.most, ask.secondsMost),
+      }),
       sold: model.id,
       model: name,
       isExact: false,

@@ -48,7 +48,7 @@ const problem = z.looseObject({
 
 const JSON_TYPE = 'application/json'
 
-export const REFUSAL_SCHEMAS: ContractInput['refusals'] = {
+export const refusalSchemas = (): ContractInput['refusals'] => ({
   openai: { type: JSON_TYPE, schema: schemaOf(openai) },
   anthropic: { type: JSON_TYPE, schema: schemaOf(anthropic) },
   gemini: { type: JSON_TYPE, schema: schemaOf(gemini) },
@@ -59,4 +59,4 @@ export const REFUSAL_SCHEMAS: ContractInput['refusals'] = {
   page: { type: 'application/problem+json', schema: schemaOf(problem), page: 'text/html' },
   // Two protocols share a path.
   openai_or_anthropic: { type: JSON_TYPE, schema: schemaOf(z.union([openai, anthropic])) },
-}
+})

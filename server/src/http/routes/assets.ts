@@ -1,6 +1,6 @@
-import { acceptsGzip } from '../accepts-gzip.ts'
+import { acceptsGzip } from '../../pages/accepts-gzip.ts'
+import { ASSETS_PATH, type Assets } from '../../pages/assets.ts'
 import type { Family } from '../families.ts'
-import { ASSETS_PATH, type Assets } from '../pages/assets.ts'
 
 const HEADERS = {
   'cache-control': 'public, max-age=31536000, immutable',

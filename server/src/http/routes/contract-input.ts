@@ -1,25 +1,18 @@
-import type { Catalogue, Names } from '../../catalogue/operation.ts'
+import { callerContractRoutes } from '../../callers/contract.ts'
+import { createdTask } from '../../callers/tasks.ts'
+import type { Catalogue } from '../../catalogue/operation.ts'
 import type { ContractInput } from '../../contracts/document.ts'
+import { MARKED_NAMES as names } from '../../contracts/draft.ts'
 import { headerWords } from '../../contracts/header-words.ts'
 import { routesOfOperations } from '../../contracts/operation-routes.ts'
 import type { ContractRoute } from '../../contracts/route.ts'
 import { schemaOf } from '../../contracts/schema-of.ts'
 import { INTERFACE_VERSION } from '../../contracts/version.ts'
-import { createHeaderNames, type HeaderNames } from '../../gateway/header-names.ts'
-import { REFUSAL_SCHEMAS } from '../dialects/schemas.ts'
-import { HEALTH_ROUTES } from '../health.ts'
-import { BALANCE_ROUTES } from './balance.ts'
-import { linkRoutes } from './links.ts'
-import { MODEL_ROUTES } from './models.ts'
-import { REQUEST_ROUTES } from './requests.ts'
-import { createdTask, taskRoutes } from './tasks.ts'
-import { USAGE_ROUTES } from './usage.ts'
-
-type Parts = {
-  readonly catalogue: Pick<Catalogue, 'operations'>
-  readonly names: Names & { readonly provider: string }
-  readonly publicUrl: string | undefined
-}
+import { createHeaderNames, type HeaderNames } from '../../wording/header-names.ts'
+import { refusalSchemas } from '../dialects/schemas.ts'
+import { documentedDialect } from '../families.ts'
+import { healthRoutes } from '../health.ts'
+import { linkPageRoutes } from './link-pages.ts'
 
 const TAGS: ContractInput['tags'] = {
   account: 'What a key has, has used and has called. Free.',
@@ -34,7 +27,7 @@ const TAGS: ContractInput['tags'] = {
 }
 
 /** What the contract of base_url is made from: everything that is sold, and the few routes beside it. */
-export function contractInputOf({ catalogue, names, publicUrl }: Parts): ContractInput {
+export function contractInputOf({ operations }: Pick<Catalogue, 'operations'>): ContractInput {
   const headerNames = createHeaderNames(names.provider)
   return {
     title: `${names.provider} gateway`,
@@ -42,26 +35,21 @@ export function contractInputOf({ catalogue, names, publicUrl }: Parts): Contrac
       'A metered gateway: models and data for one key. Money is integer micro-USD, and exact decimal USD beside it. ' +
       'What a call costs is told by quotes and by the headers of its answer, and is no part of this contract.',
     version: INTERFACE_VERSION,
-    serverUrl: publicUrl,
     tags: TAGS,
     routes: [
-      ...routesOfOperations(catalogue.operations, { names, headerNames, taskCreated: schemaOf(createdTask) }),
-      ...platformRoutes(names, headerNames),
+      ...routesOfOperations(operations, { names, headerNames, taskCreated: schemaOf(createdTask) }),
+      ...platformRoutes(headerNames),
     ],
-    refusals: REFUSAL_SCHEMAS,
+    refusals: refusalSchemas(),
     headers: headerWords(headerNames),
   }
 }
 
 /** Every route of base_url that is not sold. What pages are made of has no contract. */
-function platformRoutes(names: Names, headerNames: HeaderNames): readonly ContractRoute[] {
+function platformRoutes(headerNames: HeaderNames): readonly ContractRoute[] {
   return [
-    ...BALANCE_ROUTES,
-    ...USAGE_ROUTES,
-    ...REQUEST_ROUTES,
-    ...MODEL_ROUTES,
-    ...taskRoutes(headerNames),
-    ...linkRoutes(names),
-    ...HEALTH_ROUTES,
+    ...callerContractRoutes({ names, headerNames, dialectOf: documentedDialect }),
+    ...linkPageRoutes(names),
+    ...healthRoutes(),
   ]
 }

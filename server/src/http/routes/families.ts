@@ -1,42 +1,31 @@
 import type { FastifyInstance } from 'fastify'
-import type pg from 'pg'
-import type { Catalogue, Names, Operation } from '../../catalogue/operation.ts'
-import type { Begin } from '../../gateway/begin.ts'
-import { type HeaderNames, noQuotes } from '../../gateway/header-names.ts'
+import { createAnswerCaller } from '../../callers/answer.ts'
+import type { CallerParts } from '../../callers/parts.ts'
+import { pathOf } from '../../callers/route.ts'
+import { CALLER_ROUTES } from '../../callers/routes.ts'
+import type { Operation } from '../../catalogue/operation.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
-import type { Clock } from '../../kernel/clock.ts'
+import { LARGE_BYTES } from '../../kernel/memory-budget.ts'
 import type { ReadBudgetState } from '../../ledger/budget-reader.ts'
 import type { Links } from '../../links/links.ts'
-import type { Models } from '../../pricing/models.ts'
-import type { Tasks } from '../../tasks/tasks.ts'
+import type { Assets } from '../../pages/assets.ts'
+import { type JsonLimits, parseJson } from '../../wire/json.ts'
+import type { LargeJson } from '../../wire/large-json.ts'
+import { noQuotes } from '../../wording/header-names.ts'
+import { largerThan } from '../body.ts'
+import { callerOf } from '../caller.ts'
 import { BASE_PATHS, type Family } from '../families.ts'
-import type { JsonLimits } from '../json.ts'
-import type { LargeJson } from '../large-json.ts'
-import type { Assets } from '../pages/assets.ts'
-import type { LinkPages } from '../pages/link-page.ts'
+import { apiRequestOf } from '../json-routes.ts'
+import type { LinkPages } from '../link-page.ts'
 import { assetsFamily } from './assets.ts'
-import { addBalance } from './balance.ts'
-import { addLinks } from './links.ts'
-import { addGeminiModels, addModels } from './models.ts'
+import { addLinkPages } from './link-pages.ts'
 import { addOperations } from './operations.ts'
-import { addRequests } from './requests.ts'
-import { addTasks } from './tasks.ts'
-import { addUsage } from './usage.ts'
 
-type Parts = {
-  readonly catalogue: Catalogue
+type Parts = CallerParts & {
   readonly run: Pipeline
-  readonly begin: Begin
-  readonly models: Models
-  readonly tasks: Tasks
   readonly links: Links
   readonly linkPages: LinkPages
   readonly assets: Assets
-  readonly publicUrl: string | undefined
-  readonly pool: pg.Pool
-  readonly time: Pick<Clock, 'nowMs'>
-  readonly names: Names
-  readonly headerNames: HeaderNames
   readonly jsonLimits: JsonLimits
   readonly largeJson: Pick<LargeJson, 'read'>
   readonly readBudget: ReadBudgetState
@@ -58,31 +47,47 @@ function baseFamily({ name, prefix, dialect }: (typeof BASE_PATHS)[number], part
     dialect,
     register(scope: FastifyInstance) {
       addOperations(scope, prefix, under(prefix, parts.catalogue.operations), parts)
-      if (name === 'data') addFree(scope, parts, addTasks)
-      if (name === 'data') addFree(scope, parts, addLinks)
-      if (name === 'models') addFree(scope, parts, addAccount)
-      if (name === 'gemini') addFree(scope, parts, addGeminiModels)
+      scope.register(async (free) => {
+        // They are free; whoever asks for a quote here all the same is told, as everywhere, that there is none.
+        free.addHook('preHandler', async ({ headers }) => {
+          if (headers[parts.headerNames.costMode] !== undefined) throw noQuotes(parts.headerNames)
+        })
+        addFreeRoutes(free, prefix, parts)
+        if (name === 'data') addLinkPages(free, parts)
+      })
     },
   }
 }
 
-type Add = (scope: FastifyInstance, parts: Parts) => void
-
-function addFree(scope: FastifyInstance, parts: Parts, add: Add): void {
-  scope.register(async (free) => {
-    // They are free; whoever asks for a quote here all the same is told, as everywhere, that there is none.
-    free.addHook('preHandler', async ({ headers }) => {
-      if (headers[parts.headerNames.costMode] !== undefined) throw noQuotes(parts.headerNames)
+function addFreeRoutes(scope: FastifyInstance, prefix: string, parts: Parts): void {
+  const answer = createAnswerCaller(parts)
+  for (const route of CALLER_ROUTES) {
+    const path = pathOf(route, parts.names)
+    if (baseOf(path) !== prefix) continue
+    scope.route({
+      method: route.method,
+      // Names of models have slashes, which some clients encode and some do not.
+      url: path
+        .slice(prefix.length)
+        .replace('{model}', '*')
+        .replaceAll(/\{(\w+)\}/g, ':$1'),
+      exposeHeadRoute: route.method === 'GET',
+      config: { plainBadRequest: route.plainBadRequest === true },
+      async handler(request, reply) {
+        const { '*': model = '', ...params } = Object(request.params)
+        const readBody = () => bodyOf(request.rawBody, parts.jsonLimits)
+        const asked = { ...apiRequestOf(request), params: { ...params, model }, readBody }
+        const { status, headers = {}, body } = await answer(route, callerOf(request), asked)
+        return reply.code(status).headers(headers).send(body)
+      },
     })
-    add(free, parts)
-  })
+  }
 }
 
-function addAccount(scope: FastifyInstance, parts: Parts): void {
-  addModels(scope, parts)
-  addUsage(scope, parts)
-  addBalance(scope, parts)
-  addRequests(scope, parts)
+function bodyOf(rawBody: Buffer | null, limits: JsonLimits): unknown {
+  if (rawBody === null || rawBody.length === 0) return undefined
+  if (rawBody.length > LARGE_BYTES) throw largerThan(LARGE_BYTES)
+  return parseJson(rawBody, limits)
 }
 
 function under(prefix: string, operations: readonly Operation[]): readonly Operation[] {

@@ -1,6 +1,6 @@
 import type { Contract } from '../../contracts/contract.ts'
-import type { ContractHeaderNames } from '../../gateway/header-names.ts'
 import { Fault } from '../../kernel/fault.ts'
+import type { ContractHeaderNames } from '../../wording/header-names.ts'
 import type { Family } from '../families.ts'
 import { whole } from './whole.ts'
 

@@ -1,5 +1,6 @@
+import type { PageRoute } from '../../pages/page-route.ts'
 import type { Family } from '../families.ts'
-import { addPageRoutes, type PageRoute } from '../page-routes.ts'
+import { addPageRoutes } from '../page-routes.ts'
 
 /** The most that a form of ours has. */
 const FORM_BYTES = 16_384

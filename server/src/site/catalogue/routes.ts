@@ -1,6 +1,6 @@
 import type { Catalogue, Operation } from '../../catalogue/operation.ts'
-import type { PageRoute } from '../../http/page-routes.ts'
 import { Fault } from '../../kernel/fault.ts'
+import type { PageRoute } from '../../pages/page-route.ts'
 import type { Model } from '../../pricing/models.ts'
 import { SPOKEN } from '../../protocols/protocols.ts'
 import type { KeptPrices } from '../kept-prices.ts'

@@ -1,5 +1,5 @@
 import { isTask, MODEL_IN_PATH, type Names, type Operation, spell } from '../../catalogue/operation.ts'
-import type { HeaderNames } from '../../gateway/header-names.ts'
+import type { HeaderNames } from '../../wording/header-names.ts'
 import type { ShownPrice } from './words.ts'
 
 /** A call to begin with, as its HTTP caller sends it. */

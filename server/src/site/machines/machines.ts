@@ -1,6 +1,6 @@
 import type { Catalogue } from '../../catalogue/operation.ts'
-import type { PageRoute } from '../../http/page-routes.ts'
 import { html } from '../../kernel/html.ts'
+import type { PageRoute } from '../../pages/page-route.ts'
 import type { Guide } from '../guides/library.ts'
 import { GUIDES } from '../guides/list.ts'
 import type { Shell } from '../shell.ts'

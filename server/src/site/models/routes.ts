@@ -1,4 +1,4 @@
-import type { PageRoute } from '../../http/page-routes.ts'
+import type { PageRoute } from '../../pages/page-route.ts'
 import { modelList } from './list.ts'
 import { modelPage } from './model.ts'
 

@@ -1,5 +1,5 @@
-import { icon } from '../../http/pages/icons.ts'
 import { type Html, html } from '../../kernel/html.ts'
+import { icon } from '../../pages/icons.ts'
 import type { Metric, Proof } from './read-proofs.ts'
 
 /** What a measured name means. One that has no words here is told by its name. */

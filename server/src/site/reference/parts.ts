@@ -1,6 +1,6 @@
-import { icon } from '../../http/pages/icons.ts'
 import { FAULTS, type FaultCode } from '../../kernel/fault.ts'
 import { type Html, html } from '../../kernel/html.ts'
+import { icon } from '../../pages/icons.ts'
 import type { Described, Parameter, Reference } from './described.ts'
 import { type Extent, schemaTree, typeOf } from './schema-tree.ts'
 import { words } from './words.ts'

@@ -1,7 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { canonicalBytes } from '../../contracts/canonical.ts'
-import { sha256 } from '../../contracts/contract.ts'
+import { canonicalBytes, sha256 } from '../../contracts/canonical.ts'
 import type { Snapshot } from '../../http/routes/sales.ts'
 
 export type Read = {

@@ -1,5 +1,5 @@
-import { icon } from '../../http/pages/icons.ts'
 import { type Html, html } from '../../kernel/html.ts'
+import { icon } from '../../pages/icons.ts'
 
 /** The longest question that is looked for. */
 export const LONGEST_QUERY = 100

@@ -1,6 +1,6 @@
-import type { Asked, PageRoute } from '../../http/page-routes.ts'
 import { type Html, html } from '../../kernel/html.ts'
 import { WORD, wordsOf } from '../../kernel/search-index.ts'
+import type { Asked, PageRoute } from '../../pages/page-route.ts'
 import { asAsked } from '../as-asked.ts'
 import { chip, queryText } from '../filter.ts'
 import type { Shell } from '../shell.ts'

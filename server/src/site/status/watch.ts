@@ -1,5 +1,5 @@
 import type { Clock } from '../../kernel/clock.ts'
-import { type Chore, createChore } from '../../telemetry/chore.ts'
+import { createJob, type Job } from '../../telemetry/job.ts'
 import type { Log } from '../../telemetry/log.ts'
 
 /** A time in which the ledger did not answer this process. */
@@ -11,7 +11,7 @@ export type Watch = {
   /** The newest first. */
   readonly troubles: () => readonly Trouble[]
   readonly look: () => void
-  readonly chore: Chore
+  readonly job: Job
 }
 
 type Parts = {
@@ -41,6 +41,6 @@ export function createWatch({ clock, log, isLedgerThere }: Parts): Watch {
     sinceMs: clock.nowMs(),
     troubles: () => troubles,
     look,
-    chore: createChore({ name: 'status', everyMs: LOOK_MS, work: async () => look(), clock, log }),
+    job: createJob({ name: 'status', everyMs: LOOK_MS, work: async () => look(), clock, log }),
   }
 }

@@ -1,7 +1,7 @@
 -- Adds what usage_tail has, at most so many rows, to the sums of their hours and days, and takes it out of there: both, or neither. So a row is in
 -- the tail or in the sums, never in both and never in none, whoever dies and whoever commits late: what is not visible yet stays for the
--- next time. Says how many rows it took; null where somebody else is at it. What comes to a day of which usage_combined_days has the sums already is
--- added to those too.
+-- next time. Says how many rows it took; null where somebody else is at it. What comes to a day of which usage_sums has the day already is
+-- added to that too.
 create or replace function add_up_usage(most integer) returns integer
 language plpgsql volatile
 set plan_cache_mode = force_generic_plan
@@ -21,74 +21,36 @@ begin
     delete from usage_tail where ctid = any (array(select place from chosen)) returning *
   ), alike as materialized (
     -- What is alike in whose it is goes on as one row for its hour: there are many calls of a key, and few sums.
-    select account_id, credential_id, date_trunc('hour', at, 'UTC') as at, operation, model, route, end_user, max(end_user_label) as end_user_label, tags,
-      sum(requests) as requests, sum(failed_requests) as failed_requests, sum(input_tokens)::bigint as input_tokens,
+    select account_id, credential_id, date_trunc('hour', at, 'UTC') as hour, operation, coalesce(model, '') as model, end_user,
+      max(end_user_label) as end_user_label, tags,
+      sum(requests)::bigint as requests, sum(failed_requests)::bigint as failed_requests, sum(input_tokens)::bigint as input_tokens,
       sum(output_tokens)::bigint as output_tokens, sum(cache_read_tokens)::bigint as cache_read_tokens,
       sum(cache_write_tokens)::bigint as cache_write_tokens, sum(value)::bigint as value, sum(charged)::bigint as charged
-    from taken group by 1, 2, 3, 4, 5, 6, 7, 9
-  ), hours as (
-    insert into usage_hours as row (credential_id, hour, account_id, requests, failed_requests,
-      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-    select credential_id, date_trunc('hour', at, 'UTC'), account_id, sum(requests), sum(failed_requests),
-      sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
-    -- Whoever ends calls for processes of the last release changes some of these rows too, in the same order.
-    from alike group by 1, 2, 3 order by 1, 2
-    on conflict (credential_id, hour) do update set
-      requests = row.requests + excluded.requests,
-      failed_requests = row.failed_requests + excluded.failed_requests,
-      input_tokens = row.input_tokens + excluded.input_tokens,
-      output_tokens = row.output_tokens + excluded.output_tokens,
-      cache_read_tokens = row.cache_read_tokens + excluded.cache_read_tokens,
-      cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
-      value = row.value + excluded.value,
-      charged = row.charged + excluded.charged
+    from taken group by 1, 2, 3, 4, 5, 6, 8
   ), parts as materialized (
     select alike.*, one.about, one.subject, one.label
     from alike cross join lateral (
       select '', '', null
-      union all select 'end_user', end_user::text, end_user_label where end_user is not null
-      union all select 'tag:' || split_part(tag, '=', 1), substr(tag, strpos(tag, '=') + 1), null from unnest(tags) tag
+      -- An end user or a tag, and all that have one.
+      union all select 'end_user', subject, label
+        from (values (end_user::text, end_user_label), ('', null)) own (subject, label) where end_user is not null
+      union all select 'tag:' || split_part(tag, '=', 1), subject, null
+        from unnest(tags) tag cross join lateral (values (substr(tag, strpos(tag, '=') + 1)), ('')) own (subject)
     ) one (about, subject, label)
-    -- What was booked before there was attribution is in no sum but that of its hour, and so is what is given back of it.
-    where operation is not null
   ), sums as (
-    insert into usage_sums as row (credential_id, about, hour, subject, operation, model, route, account_id, subject_label, requests,
-      failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-    select credential_id, about, date_trunc('hour', at, 'UTC'), one.subject, operation, coalesce(model, ''), coalesce(route, ''),
-      account_id, max(one.label), sum(requests), sum(failed_requests),
+    insert into usage_sums as row (credential_id, about, grain, subject, starts_at, operation, model, account_id, subject_label,
+      requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    select credential_id, about, 'hour', subject, hour, operation, model, account_id, max(label), sum(requests), sum(failed_requests),
       sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
-    from parts cross join lateral (
-      select parts.subject, parts.label
-      -- All that have an end user, or a tag of that name.
-      union all select '', null where about <> ''
-    ) one (subject, label)
-    group by 1, 2, 3, 4, 5, 6, 7, 8
-    on conflict (credential_id, about, subject, hour, operation, model, route) do update set
-      subject_label = coalesce(excluded.subject_label, row.subject_label),
-      requests = row.requests + excluded.requests,
-      failed_requests = row.failed_requests + excluded.failed_requests,
-      input_tokens = row.input_tokens + excluded.input_tokens,
-      output_tokens = row.output_tokens + excluded.output_tokens,
-      cache_read_tokens = row.cache_read_tokens + excluded.cache_read_tokens,
-      cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
-      value = row.value + excluded.value,
-      charged = row.charged + excluded.charged
-  ), combined_days as (
-    insert into usage_combined_days as row (credential_id, about, subject, day, operation, model, account_id, subject_label, requests, failed_requests,
-      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-    select credential_id, about, one.subject, date_trunc('day', at, 'UTC'), operation, coalesce(model, ''),
-      account_id, max(one.label), sum(requests), sum(failed_requests),
-      sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
-    from parts cross join lateral (
-      select parts.subject, parts.label
-      union all select '', null where about <> ''
-    ) one (subject, label)
+    from parts group by 1, 2, 4, 5, 6, 7, 8
+    union all
+    select credential_id, about, 'day', subject, date_trunc('day', hour, 'UTC'), operation, model, account_id, max(label), sum(requests),
+      sum(failed_requests), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
     -- As a rule there is none: it was settled on a day that is over. What lies behind the place is added with its day.
-    where at < combined.until or at < combined.until + interval '24 hours'
-      and (credential_id, case about when '' then 'operation' else about end collate "C", case about when '' then operation else one.subject end collate "C")
-        <= (combined.credential_id, combined.about, combined.subject)
-    group by 1, 2, 3, 4, 5, 6, 7
-    on conflict (credential_id, about, subject, day, operation, model) do update set
+    from parts where hour < combined.until or hour < combined.until + interval '24 hours'
+      and (credential_id, about collate "C", subject collate "C") <= (combined.credential_id, combined.about, combined.subject)
+    group by 1, 2, 4, 5, 6, 7, 8
+    on conflict (credential_id, about, grain, subject, starts_at, operation, model) do update set
       subject_label = coalesce(excluded.subject_label, row.subject_label),
       requests = row.requests + excluded.requests,
       failed_requests = row.failed_requests + excluded.failed_requests,
@@ -98,41 +60,28 @@ begin
       cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
       value = row.value + excluded.value,
       charged = row.charged + excluded.charged
-  ), one_by_one as materialized (
-    select scope_id, one.about, one.subject, date_trunc('hour', at, 'UTC') as hour, account_id, max(one.label) as label, sum(requests) as requests,
+  ), hours as materialized (
+    select scope_id, one.about, one.subject, hour, account_id, max(one.label) as label, sum(requests) as requests,
       sum(failed_requests) as failed_requests, sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens,
       sum(cache_read_tokens) as cache_read_tokens, sum(cache_write_tokens) as cache_write_tokens, sum(value) as value, sum(charged) as charged
     from parts cross join lateral (
-      select parts.about, parts.subject, parts.label where about <> ''
-      union all select about, '', null where about <> ''
+      select about, subject, label
       union all select 'operation', operation, null where about = ''
-      union all select 'model', model, null where about = '' and model is not null
+      union all select 'model', model, null where about = '' and model <> ''
     ) one (about, subject, label)
     cross join lateral (values (account_id), (credential_id)) scope (scope_id)
     group by 1, 2, 3, 4, 5
-  ), hour_sums as (
-    insert into usage_hour_sums as row (scope_id, about, subject, hour, account_id, subject_label, requests, failed_requests,
-      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-    select scope_id, about, subject, hour, account_id, label, requests, failed_requests,
-      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged
-    from one_by_one
-    on conflict (scope_id, about, subject, hour) do update set
-      subject_label = coalesce(excluded.subject_label, row.subject_label),
-      requests = row.requests + excluded.requests,
-      failed_requests = row.failed_requests + excluded.failed_requests,
-      input_tokens = row.input_tokens + excluded.input_tokens,
-      output_tokens = row.output_tokens + excluded.output_tokens,
-      cache_read_tokens = row.cache_read_tokens + excluded.cache_read_tokens,
-      cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
-      value = row.value + excluded.value,
-      charged = row.charged + excluded.charged
-  ), days as (
-    insert into usage_days as row (scope_id, about, subject, day, account_id, subject_label, requests, failed_requests,
-      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-    select scope_id, about, subject, date_trunc('day', hour, 'UTC'), account_id, max(label), sum(requests), sum(failed_requests),
+  ), totals as (
+    insert into usage_totals as row (scope_id, about, grain, subject, starts_at, account_id, subject_label,
+      requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    select scope_id, about, 'hour', subject, hour, account_id, label,
+      requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged
+    from hours
+    union all
+    select scope_id, about, 'day', subject, date_trunc('day', hour, 'UTC'), account_id, max(label), sum(requests), sum(failed_requests),
       sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
-    from one_by_one group by 1, 2, 3, 4, 5
-    on conflict (scope_id, about, subject, day) do update set
+    from hours group by scope_id, about, subject, date_trunc('day', hour, 'UTC'), account_id
+    on conflict (scope_id, about, grain, subject, starts_at) do update set
       subject_label = coalesce(excluded.subject_label, row.subject_label),
       requests = row.requests + excluded.requests,
       failed_requests = row.failed_requests + excluded.failed_requests,

@@ -125,30 +125,19 @@ declare
 begin
   -- Who waits for a lock is given the row as it is then. Of anything else a statement that locks sees what was there before
   -- it waited: so this one reads what it locks, and nothing else.
-  if cardinality(accounts_in) = 1 then
-    select array[id], array[ctid], array[credited + debt - charged - held],
-      array[case when not active then 'inactive' when debt > 0 then 'suspended' else 'active' end]
-    into locked, account_rows, account_free, account_state
-    from accounts where id = accounts_in[1] for no key update;
-  else
-    select array_agg(id), array_agg(ctid), array_agg(credited + debt - charged - held),
-      array_agg(case when not active then 'inactive' when debt > 0 then 'suspended' else 'active' end)
-    into locked, account_rows, account_free, account_state
-    from (select ctid, * from accounts where id = any (accounts_in) order by id for no key update) row;
-  end if;
+  select array_agg(id), array_agg(ctid), array_agg(credited + debt - charged - held),
+    array_agg(case when not active then 'inactive' when debt > 0 then 'suspended' else 'active' end)
+  into locked, account_rows, account_free, account_state
+  from (select ctid, * from accounts where id = any (accounts_in) order by id for no key update) row;
   at := clock_timestamp();
   judged_at := at;
   free_before := account_free;
 
   -- Whose money each may spend: nobody's where it is not active.
-  if cardinality(credentials_in) = 1 then
-    credential_of := array(select account_id from credentials where id = credentials_in[1] and active);
-  else
-    credential_of := array(
-      select row.account_id from unnest(credentials_in) item (id)
-      left join lateral (select account_id from credentials where id = item.id and active limit 1) row on true
-    );
-  end if;
+  credential_of := array(
+    select row.account_id from unnest(credentials_in) item (id)
+    left join lateral (select account_id from credentials where id = item.id and active limit 1) row on true
+  );
 
   -- The same id again answers as the first time; an id that has ended, or was voided before it came, holds nothing.
   if true = any (call_holds) and (exists (select from holds where id = any (call_ids)) or has_ended(call_ids, call_days)) then
@@ -162,17 +151,7 @@ begin
     );
   end if;
 
-  if cardinality(window_groups) = 1 then
-    if window_groups[1] = 'all' then
-      select array[all_started_at], array[row.all_requests], array[row.all_tokens] into window_started, window_requests, window_tokens
-      from credentials row where id = window_credentials[1] and all_started_at + make_interval(secs => window_seconds[1]) > at;
-    else
-      select array[started_at], array[requests], array[tokens] into window_started, window_requests, window_tokens from group_windows
-      where credential_id = window_credentials[1] and limit_group = window_groups[1]
-        and started_at + make_interval(secs => window_seconds[1]) > at;
-    end if;
-    if not found then window_requests := array[0]; window_tokens := array[0]; end if;
-  elsif cardinality(window_groups) > 1 then
+  if window_groups <> '{}' then
     select array_agg(row.started_at), array_agg(coalesce(row.requests, 0)), array_agg(coalesce(row.tokens, 0))
     into window_started, window_requests, window_tokens
     from unnest(window_groups) with ordinality item (limit_group, place)
@@ -189,25 +168,7 @@ begin
   end if;
   requests_before := window_requests;
 
-  if cardinality(allowances_in) = 1 then
-    select array[allowance.account_id], array[allowance.starts_at], array[coalesce(row.amount, allowance.amount)], array[row.meter],
-      -- One that was lowered below what was spoken for stays lowered when some of that comes free.
-      array[greatest(0, coalesce(least(row.amount, allowance.amount) - row.charged - row.held, allowance.amount))]
-    into allowance_account, allowance_starts, allowance_amounts, allowance_meters, allowance_free
-    -- One that follows a budget has the amount that the budget has now, whatever it was when the period began.
-    from (
-      select own.account_id, own.credential_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
-      from allowances own left join lateral (select amount from budgets where id = own.follows limit 1) budget on true where own.id = allowances_in[1]
-    ) allowance
-    left join lateral (
-      select coalesce(allowance.followed, amount) as amount, charged, held, null::uuid as meter from kept_periods
-      where allowance_id = allowances_in[1] and starts_at = allowance.starts_at
-      union all
-      select coalesce(allowance.followed, budget_amount), budget_charged, budget_held, id from credentials
-      where id = allowance.credential_id and budget_id = allowances_in[1] and budget_starts_at = allowance.starts_at
-      limit 1
-    ) row on true;
-  elsif cardinality(allowances_in) > 1 then
+  if allowances_in <> '{}' then
     select array_agg(allowance.account_id), array_agg(allowance.starts_at), array_agg(coalesce(row.amount, allowance.amount)), array_agg(row.meter),
       array_agg(greatest(0, coalesce(least(row.amount, allowance.amount) - row.charged - row.held, allowance.amount)))
     into allowance_account, allowance_starts, allowance_amounts, allowance_meters, allowance_free
@@ -227,17 +188,7 @@ begin
   end if;
   allowance_before := allowance_free;
 
-  if cardinality(set_keys) = 1 then
-    if (set_scopes[1], set_keys[1]) = ('concurrency', 'all') then
-      set_members := array[coalesce((select calls_at_once from credentials where id = set_credentials[1]), 0)];
-    else
-      set_members := array(
-        select count(*)::integer from claims
-        where credential_id = set_credentials[1] and scope = set_scopes[1] and key = set_keys[1]
-          and (kept_until is null or kept_until > at)
-      );
-    end if;
-  elsif cardinality(set_keys) > 1 then
+  if set_keys <> '{}' then
     set_members := array(
       select case when (set_scopes[place], item.key) = ('concurrency', 'all')
         then coalesce((select calls_at_once from credentials where id = set_credentials[place]), 0)
@@ -399,26 +350,15 @@ begin
   end loop;
 
   if coalesce(meter_windows, meter_places, meter_recounts) is not null or meter_held is not null then
-    if cardinality(credentials_in) = 1 then
-      w := meter_windows[1];
-      update credentials row set
-        all_started_at = case when w is null then row.all_started_at else window_started[w] end,
-        all_requests = case when w is null then row.all_requests else window_requests[w] end,
-        all_tokens = case when w is null then row.all_tokens else window_tokens[w] end,
-        calls_at_once = coalesce(meter_recounts[1], row.calls_at_once) + coalesce(meter_places[1], 0),
-        budget_held = row.budget_held + coalesce(meter_held[1], 0)
-      where row.id = credentials_in[1];
-    else
-      update credentials row set
-        all_started_at = case when meter_windows[place] is null then row.all_started_at else window_started[meter_windows[place]] end,
-        all_requests = case when meter_windows[place] is null then row.all_requests else window_requests[meter_windows[place]] end,
-        all_tokens = case when meter_windows[place] is null then row.all_tokens else window_tokens[meter_windows[place]] end,
-        calls_at_once = coalesce(meter_recounts[place], row.calls_at_once) + coalesce(meter_places[place], 0),
-        budget_held = row.budget_held + coalesce(meter_held[place], 0)
-      from unnest(credentials_in) with ordinality item (id, place)
-      where row.id = any (array[item.id])
-        and (meter_windows[place] is not null or meter_places[place] is not null or meter_recounts[place] is not null or meter_held[place] is not null);
-    end if;
+    update credentials row set
+      all_started_at = case when meter_windows[place] is null then row.all_started_at else window_started[meter_windows[place]] end,
+      all_requests = case when meter_windows[place] is null then row.all_requests else window_requests[meter_windows[place]] end,
+      all_tokens = case when meter_windows[place] is null then row.all_tokens else window_tokens[meter_windows[place]] end,
+      calls_at_once = coalesce(meter_recounts[place], row.calls_at_once) + coalesce(meter_places[place], 0),
+      budget_held = row.budget_held + coalesce(meter_held[place], 0)
+    from unnest(credentials_in) with ordinality item (id, place)
+    where row.id = any (array[item.id])
+      and (meter_windows[place] is not null or meter_places[place] is not null or meter_recounts[place] is not null or meter_held[place] is not null);
   end if;
 
   if window_requests <> requests_before and has_groups then
@@ -432,13 +372,9 @@ begin
 
   if held_calls is null then return; end if;
 
-  if cardinality(locked) = 1 then
-    update accounts set held = held + free_before[1] - account_free[1] where ctid = account_rows[1];
-  else
-    update accounts row set held = row.held + free_before[item.place] - account_free[item.place]
-    from unnest(account_rows) with ordinality item (ctid, place)
-    where row.ctid = item.ctid and free_before[item.place] <> account_free[item.place];
-  end if;
+  update accounts row set held = row.held + free_before[item.place] - account_free[item.place]
+  from unnest(account_rows) with ordinality item (ctid, place)
+  where row.ctid = item.ctid and free_before[item.place] <> account_free[item.place];
 
   insert into holds (id, account_id, credential_id, owner_id, operation, amount, terms, allowances, token_groups, tokens_estimated, claims, at_once, begun_at,
     asked_model, end_user, end_user_label, tags)

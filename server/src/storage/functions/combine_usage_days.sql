@@ -12,7 +12,8 @@ declare
 begin
   if not pg_try_advisory_xact_lock(hashtext('add_up_usage')) then return null; end if;
   select * into combined from usage_combined;
-  select min(day) into due from usage_days where scope_id <> account_id and day >= coalesce(combined.until, '-infinity');
+  select min(starts_at) into due from usage_totals
+  where grain = 'day' and scope_id <> account_id and about not in ('operation', 'model') and starts_at >= coalesce(combined.until, '-infinity');
   -- Most of what is settled late is in its hours by then. Were it not, nothing would be wrong.
   if due is null or due + interval '24 hours 10 minutes' > clock_timestamp() then return 0; end if;
   if combined.until is distinct from due or combined.credential_id is null then
@@ -21,25 +22,23 @@ begin
   end if;
 
   with places as materialized (
-    select scope_id, about, subject from usage_days
-    where scope_id <> account_id and day = due and about <> 'model'
+    select scope_id, about, subject from usage_totals
+    where grain = 'day' and scope_id <> account_id and about not in ('operation', 'model') and starts_at = due
       and (scope_id, about, subject) > (combined.credential_id, combined.about, combined.subject)
     order by scope_id, about, subject limit most
   ), sums as (
-    insert into usage_combined_days (credential_id, about, subject, day, operation, model, account_id, subject_label, requests, failed_requests,
-      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-    select used.credential_id, used.about, used.subject, due, used.operation, used.model, used.account_id, max(subject_label), sum(requests), sum(failed_requests),
-      sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
-    -- Each looked up by itself. What has no name stands under its operation in usage_days.
+    insert into usage_sums (credential_id, about, grain, subject, starts_at, operation, model, account_id, subject_label,
+      requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    select used.credential_id, used.about, 'day', used.subject, due, used.operation, used.model, used.account_id, max(subject_label), sum(requests),
+      sum(failed_requests), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
+    -- Each looked up by itself.
     from places cross join lateral (
       select usage_sums.* from usage_sums
-      where usage_sums.credential_id = places.scope_id and hour >= due and hour < due + interval '24 hours'
-        and usage_sums.about = case places.about when 'operation' then '' else places.about end
-        and usage_sums.subject = case places.about when 'operation' then '' else places.subject end
-        and (places.about <> 'operation' or usage_sums.operation = places.subject)
-      order by hour offset 0
+      where usage_sums.credential_id = places.scope_id and usage_sums.about = places.about and grain = 'hour' and usage_sums.subject = places.subject
+        and starts_at >= due and starts_at < due + interval '24 hours'
+      order by starts_at offset 0
     ) used
-    group by 1, 2, 3, 4, 5, 6, 7
+    group by 1, 2, 4, 6, 7, 8
   ), last as (
     select scope_id, about, subject from places order by scope_id desc, about desc, subject desc limit 1
   )

@@ -32,7 +32,6 @@ begin
     where charge.amount > 0 group by 1, 2
     on conflict (allowance_id, starts_at) do update set amount = row.amount + excluded.amount', name);
   insert into dropped_days values (day) on conflict do nothing;
-  delete from usage_hours where hour < starts;
 
   -- Who gives a charge back reads it first. So once nobody reads the day any more, all that was given back is there to be
   -- seen, and no more will be.

@@ -7,8 +7,7 @@
 -- they reserved in last, as they began or were extended, if no other has begun since. What they reserved in windows before that one
 -- counts as used there. The windows as they are then are told with the first row.
 --
--- Usage is noted in usage_tail, a row for the batch's calls that are alike in whose they are, which add_up_usage adds to the sums of their hour. For processes of the
--- last release it is added to usage_hours at once: their reports read nothing else, and nobody may be there who adds up.
+-- Usage is noted in usage_tail, a row for the batch's calls that are alike in whose they are, which add_up_usage adds to the sums.
 create or replace function end_attributed_calls(
   accounts_in uuid[],
   call_days date[],
@@ -31,9 +30,7 @@ create or replace function end_attributed_calls(
   -- Windows that somebody asks for, each once, and whether it counts tokens.
   ask_credentials uuid[],
   ask_groups text[],
-  ask_counts_tokens boolean[],
-  -- Whether usage goes to usage_hours at once, and whose it is into no sum.
-  books_hours boolean default false
+  ask_counts_tokens boolean[]
 ) returns table (
   outcome text,
   charged bigint,
@@ -83,36 +80,28 @@ declare
   call_outcomes text[];
   call_charges bigint[] := array_fill(0::bigint, array[calls]);
   call_promos bigint[] := call_charges;
+  -- What they used beyond what they reserved in the last window that they reserved in.
+  call_differences bigint[] := call_charges;
   has_allowances boolean := false; has_meters boolean := false; has_groups boolean := false; has_claims boolean := false;
   has_entries boolean := false; has_late boolean := false; has_ended_before boolean := false;
   claims_kept tid[];
   claims_ended tid[];
   asks constant boolean := ask_groups <> '{}';
   told double precision[];
-  account integer; freed bigint; difference bigint; token_group text;
+  account integer; freed bigint; token_group text;
 begin
   -- Who waits for a lock is given the row as it is then. Of anything else a statement that locks sees what was there before
   -- it waited: so this one reads what it locks, and nothing else.
-  if cardinality(accounts_in) = 1 then
-    select array[id], array[ctid], array[credited + debt - row.charged - held], array[debt], array[promo], array[lapsed]
-    into locked, account_rows, account_free, account_debt, account_promo, account_lapsed
-    from accounts row where id = accounts_in[1] for no key update;
-  else
-    select array_agg(id), array_agg(ctid), array_agg(credited + debt - row.charged - held), array_agg(debt), array_agg(promo), array_agg(lapsed)
-    into locked, account_rows, account_free, account_debt, account_promo, account_lapsed
-    from (select ctid, * from accounts where id = any (accounts_in) order by id for no key update) row;
-  end if;
+  select array_agg(id), array_agg(ctid), array_agg(credited + debt - row.charged - held), array_agg(debt), array_agg(promo), array_agg(lapsed)
+  into locked, account_rows, account_free, account_debt, account_promo, account_lapsed
+  from (select ctid, * from accounts where id = any (accounts_in) order by id for no key update) row;
   at := clock_timestamp();
   settled_at := at;
 
-  if calls = 1 then
-    ending := array[(select holds from holds where id = call_ids[1])];
-  else
-    ending := array(
-      select row.hold from unnest(call_ids) item (id)
-      left join lateral (select holds as hold from holds where id = item.id limit 1) row on true
-    );
-  end if;
+  ending := array(
+    select row.hold from unnest(call_ids) item (id)
+    left join lateral (select holds as hold from holds where id = item.id limit 1) row on true
+  );
 
   -- Seldom: a repeated ending, or one of a call that never began.
   if array_position(ending, null) is not null then
@@ -142,6 +131,9 @@ begin
         end if;
       end if;
       account_release[account] := account_release[account] + own.amount;
+      call_differences[i] := greatest(0,
+        call_input_tokens[i] + call_output_tokens[i] + call_cache_read_tokens[i] + call_cache_write_tokens[i] - own.tokens_moved)
+        - (own.tokens_estimated - own.tokens_moved);
       has_allowances := has_allowances or own.allowances <> '{}';
       has_meters := has_meters or own.at_once or 'all' = any (own.token_groups);
       has_groups := has_groups or 'all' <> any (own.token_groups);
@@ -175,26 +167,15 @@ begin
     end if;
   end loop;
 
-  if cardinality(locked) = 1 then
-    update accounts row set
-      charged = row.charged + account_charge[1],
-      held = row.held - account_release[1],
-      credited = row.credited - account_expired[1],
-      promo = account_promo[1] - account_expired[1],
-      lapsed = account_lapsed[1] - account_expired[1],
-      debt = row.debt - account_debt_paid[1]
-    where row.ctid = account_rows[1] and account_release[1] > 0;
-  else
-    update accounts row set
-      charged = row.charged + account_charge[place],
-      held = row.held - account_release[place],
-      credited = row.credited - account_expired[place],
-      promo = account_promo[place] - account_expired[place],
-      lapsed = account_lapsed[place] - account_expired[place],
-      debt = row.debt - account_debt_paid[place]
-    from unnest(account_rows) with ordinality item (ctid, place)
-    where row.ctid = item.ctid and account_release[place] > 0;
-  end if;
+  update accounts row set
+    charged = row.charged + account_charge[place],
+    held = row.held - account_release[place],
+    credited = row.credited - account_expired[place],
+    promo = account_promo[place] - account_expired[place],
+    lapsed = account_lapsed[place] - account_expired[place],
+    debt = row.debt - account_debt_paid[place]
+  from unnest(account_rows) with ordinality item (ctid, place)
+  where row.ctid = item.ctid and account_release[place] > 0;
 
   if has_entries then
     insert into entries (id, account_id, kind, credited, promo, debt, entered_at)
@@ -219,13 +200,11 @@ begin
     if has_allowances then
       perform settle_allowances(own.allowances, array[own.begun_at], array[own.amount], array[call_charges[1]]);
     end if;
-    difference := greatest(0, call_input_tokens[1] + call_output_tokens[1] + call_cache_read_tokens[1] + call_cache_write_tokens[1] - own.tokens_moved)
-      - (own.tokens_estimated - own.tokens_moved);
     if has_meters then
       update credentials row set
         calls_at_once = row.calls_at_once - own.at_once::integer,
         all_tokens = case when 'all' = any (own.token_groups) and row.all_started_at <= coalesce(own.reserved_at, own.begun_at)
-          then greatest(0, row.all_tokens + difference) else row.all_tokens end
+          then greatest(0, row.all_tokens + call_differences[1]) else row.all_tokens end
       where row.id = own.credential_id
       returning array[date_part('epoch', row.all_started_at), row.all_requests, row.all_tokens] into told;
       if asks and told[1] is not null and 'all' = any (own.token_groups) then
@@ -237,7 +216,7 @@ begin
       foreach token_group in array own.token_groups loop
         continue when token_group = 'all';
         update group_windows row set tokens = case when row.started_at <= coalesce(own.reserved_at, own.begun_at)
-          then greatest(0, row.tokens + difference) else row.tokens end
+          then greatest(0, row.tokens + call_differences[1]) else row.tokens end
         where row.credential_id = own.credential_id and row.limit_group = token_group
         returning array[date_part('epoch', row.started_at), row.requests, row.tokens] into told;
         if found and asks then
@@ -252,17 +231,17 @@ begin
     end if;
     insert into charges (id, account_id, credential_id, operation, outcome, held, amount, promo, overrun, value, upstream_cost, executed, failed,
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at, ended_at,
-      model, route, end_user, end_user_label, tags, booked)
+      model, route, end_user, end_user_label, tags)
     values (own.id, own.account_id, own.credential_id, own.operation, call_outcomes[1], own.amount, call_charges[1],
       call_promos[1], coalesce(call_amounts[1], 0) - call_charges[1], call_values[1], call_upstream_costs[1],
       call_executed[1] or call_charges[1] > 0, call_failed[1],
       call_input_tokens[1], call_output_tokens[1], call_cache_read_tokens[1], call_cache_write_tokens[1],
       own.allowances, own.begun_at, at,
-      own.asked_model, call_routes[1], own.end_user, own.end_user_label, own.tags, books_hours);
-    if not books_hours and (call_executed[1] or call_charges[1] > 0) then
-      insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
+      own.asked_model, call_routes[1], own.end_user, own.end_user_label, own.tags);
+    if call_executed[1] or call_charges[1] > 0 then
+      insert into usage_tail (account_id, credential_id, at, operation, model, end_user, end_user_label, tags,
         requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-      values (own.account_id, own.credential_id, at, own.operation, own.asked_model, call_routes[1], own.end_user, own.end_user_label, own.tags,
+      values (own.account_id, own.credential_id, at, own.operation, own.asked_model, own.end_user, own.end_user_label, own.tags,
         1, call_failed[1]::integer,
         call_input_tokens[1], call_output_tokens[1], call_cache_read_tokens[1], call_cache_write_tokens[1], call_values[1], call_charges[1]);
     end if;
@@ -282,10 +261,7 @@ begin
         from (
           select hold.credential_id as id, count(*) filter (where hold.at_once) as places, bool_or('all' = any (hold.token_groups)) as counts,
             sum(case when 'all' = any (hold.token_groups) and standing.started_at <= coalesce(hold.reserved_at, hold.begun_at)
-              then greatest(0, call_input_tokens[hold.ordinality] + call_output_tokens[hold.ordinality]
-                + call_cache_read_tokens[hold.ordinality] + call_cache_write_tokens[hold.ordinality] - hold.tokens_moved)
-                - (hold.tokens_estimated - hold.tokens_moved)
-              else 0 end)::bigint as difference
+              then call_differences[hold.ordinality] else 0 end)::bigint as difference
           from unnest(ending) with ordinality hold
           cross join lateral (select all_started_at as started_at from credentials where credentials.id = hold.credential_id limit 1) standing
           where hold.at_once or 'all' = any (hold.token_groups)
@@ -304,10 +280,7 @@ begin
         from (
           select hold.credential_id, one.limit_group,
             sum(case when standing.started_at <= coalesce(hold.reserved_at, hold.begun_at)
-              then greatest(0, call_input_tokens[hold.ordinality] + call_output_tokens[hold.ordinality]
-                + call_cache_read_tokens[hold.ordinality] + call_cache_write_tokens[hold.ordinality] - hold.tokens_moved)
-                - (hold.tokens_estimated - hold.tokens_moved)
-              else 0 end)::bigint as difference
+              then call_differences[hold.ordinality] else 0 end)::bigint as difference
           from unnest(ending) with ordinality hold
           cross join unnest(hold.token_groups) one (limit_group)
           cross join lateral (
@@ -341,51 +314,27 @@ begin
 
     insert into charges (id, account_id, credential_id, operation, outcome, held, amount, promo, overrun, value, upstream_cost, executed, failed,
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at, ended_at,
-      model, route, end_user, end_user_label, tags, booked)
+      model, route, end_user, end_user_label, tags)
     select call_ids[i], call_accounts[i], hold.credential_id, hold.operation, call_outcomes[i], coalesce(hold.amount, 0), call_charges[i],
       call_promos[i], coalesce(call_amounts[i], 0) - call_charges[i], call_values[i], call_upstream_costs[i],
       call_executed[i] or call_charges[i] > 0, call_failed[i],
       call_input_tokens[i], call_output_tokens[i], call_cache_read_tokens[i], call_cache_write_tokens[i],
       coalesce(hold.allowances, '{}'), hold.begun_at, at,
-      hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags, books_hours
+      hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags
     from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
     where call_outcomes[i] is not null;
 
-    if not books_hours then
-      insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
-        requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-      select hold.account_id, hold.credential_id, at, hold.operation, hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags,
-        count(*), count(*) filter (where call_failed[i]),
-        sum(call_input_tokens[i]), sum(call_output_tokens[i]), sum(call_cache_read_tokens[i]), sum(call_cache_write_tokens[i]),
-        sum(call_values[i]), sum(call_charges[i])
-      from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
-      where hold.id is not null and (call_executed[i] or call_charges[i] > 0)
-      group by hold.account_id, hold.credential_id, hold.operation, hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags;
-    end if;
-
-    delete from holds where id = any (array(select hold.id from unnest(ending) hold));
-  end if;
-
-  -- In the order in which add_up_usage changes the same rows.
-  if books_hours then
-    insert into usage_hours as row (credential_id, hour, account_id, requests, failed_requests,
-      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-    select hold.credential_id, date_trunc('hour', at, 'UTC'), hold.account_id, count(*), count(*) filter (where call_failed[i]),
+    insert into usage_tail (account_id, credential_id, at, operation, model, end_user, end_user_label, tags,
+      requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    select hold.account_id, hold.credential_id, at, hold.operation, hold.asked_model, hold.end_user, hold.end_user_label, hold.tags,
+      count(*), count(*) filter (where call_failed[i]),
       sum(call_input_tokens[i]), sum(call_output_tokens[i]), sum(call_cache_read_tokens[i]), sum(call_cache_write_tokens[i]),
       sum(call_values[i]), sum(call_charges[i])
     from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
     where hold.id is not null and (call_executed[i] or call_charges[i] > 0)
-    group by hold.credential_id, hold.account_id
-    order by hold.credential_id
-    on conflict (credential_id, hour) do update set
-      requests = row.requests + excluded.requests,
-      failed_requests = row.failed_requests + excluded.failed_requests,
-      input_tokens = row.input_tokens + excluded.input_tokens,
-      output_tokens = row.output_tokens + excluded.output_tokens,
-      cache_read_tokens = row.cache_read_tokens + excluded.cache_read_tokens,
-      cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
-      value = row.value + excluded.value,
-      charged = row.charged + excluded.charged;
+    group by hold.account_id, hold.credential_id, hold.operation, hold.asked_model, hold.end_user, hold.end_user_label, hold.tags;
+
+    delete from holds where id = any (array(select hold.id from unnest(ending) hold));
   end if;
 
   -- What was not changed has to be read: windows of endpoints with a limit of their own, and, seldom, those of calls that had ended before.

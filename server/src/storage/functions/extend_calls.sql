@@ -61,17 +61,10 @@ declare
 begin
   -- Who waits for a lock is given the row as it is then, and sees of everything else what was there before it waited: as in BEGIN,
   -- this statement reads what it locks and nothing else.
-  if cardinality(accounts_in) = 1 then
-    select array[id], array[ctid], array[credited + debt - charged - held],
-      array[case when not active then 'account_inactive' when debt > 0 then 'account_suspended' end]
-    into locked, account_rows, account_free, account_state
-    from accounts where id = accounts_in[1] for no key update;
-  else
-    select array_agg(id), array_agg(ctid), array_agg(credited + debt - charged - held),
-      array_agg(case when not active then 'account_inactive' when debt > 0 then 'account_suspended' end)
-    into locked, account_rows, account_free, account_state
-    from (select ctid, * from accounts where id = any (accounts_in) order by id for no key update) row;
-  end if;
+  select array_agg(id), array_agg(ctid), array_agg(credited + debt - charged - held),
+    array_agg(case when not active then 'account_inactive' when debt > 0 then 'account_suspended' end)
+  into locked, account_rows, account_free, account_state
+  from (select ctid, * from accounts where id = any (accounts_in) order by id for no key update) row;
   at := clock_timestamp();
   judged_at := at;
   free_before := account_free;
@@ -204,12 +197,8 @@ begin
   end loop;
 
   if account_free = free_before then return; end if;
-  if cardinality(locked) = 1 then
-    update accounts set held = held + free_before[1] - account_free[1] where ctid = account_rows[1];
-  else
-    update accounts row set held = row.held + free_before[item.place] - account_free[item.place]
-    from unnest(account_rows) with ordinality item (ctid, place)
-    where row.ctid = item.ctid and free_before[item.place] <> account_free[item.place];
-  end if;
+  update accounts row set held = row.held + free_before[item.place] - account_free[item.place]
+  from unnest(account_rows) with ordinality item (ctid, place)
+  where row.ctid = item.ctid and free_before[item.place] <> account_free[item.place];
 end
 $$;

@@ -32,8 +32,6 @@ begin
 
   if given_promo > 0 then perform count_promotions(charge.account_id); end if;
   change := change_account(charge.account_id, 0, 0, -given, given_promo, 0);
-  -- Of a charge that was booked without attribution, no sum but that of its hour is corrected.
-  if charge.booked then charge.operation := null; end if;
   insert into entries (id, account_id, kind, charged, promo, debt, overrun, credential_id, corrects, entered_at,
     operation, model, route, end_user, end_user_label, tags)
   values (reversal_id, charge.account_id, reversal_kind, -given, change.promo_change, change.debt_change,
@@ -52,16 +50,9 @@ begin
   where allowance.id = any (charge.allowances) and row.id = allowance.credential_id and row.budget_id = allowance.id
     and row.budget_starts_at = period_start(allowance.period, charge.begun_at);
   if given = 0 then return 0; end if;
-  if charge.booked then
-    insert into usage_hours as row (credential_id, hour, account_id, requests, failed_requests,
-      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-    values (charge.credential_id, date_trunc('hour', at, 'UTC'), charge.account_id, 0, 0, 0, 0, 0, 0, 0, -given)
-    on conflict (credential_id, hour) do update set charged = row.charged + excluded.charged;
-    return given;
-  end if;
-  insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
+  insert into usage_tail (account_id, credential_id, at, operation, model, end_user, end_user_label, tags,
     requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-  values (charge.account_id, charge.credential_id, at, charge.operation, charge.model, charge.route, charge.end_user, charge.end_user_label,
+  values (charge.account_id, charge.credential_id, at, charge.operation, charge.model, charge.end_user, charge.end_user_label,
     charge.tags, 0, 0, 0, 0, 0, 0, 0, -given);
   return given;
 end

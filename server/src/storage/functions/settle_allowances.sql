@@ -4,17 +4,6 @@
 create or replace function settle_allowances(ids uuid[], begun timestamptz[], released bigint[], charges_in bigint[]) returns void
 language plpgsql volatile as $$
 begin
-  if cardinality(ids) = 1 then
-    update credentials row set budget_held = row.budget_held - released[1], budget_charged = row.budget_charged + charges_in[1]
-    where row.budget_id = ids[1] and row.budget_starts_at <= begun[1] and row.budget_ends_at > begun[1];
-    if found then return; end if;
-    update kept_periods row set held = row.held - released[1], charged = row.charged + charges_in[1]
-    where row.allowance_id = ids[1] and row.starts_at = (
-      select starts_at from kept_periods where allowance_id = ids[1] and starts_at <= begun[1] order by starts_at desc limit 1
-    );
-    return;
-  end if;
-
   with part as materialized (
     select item.id, own.id as meter, begun[call] as begun_at, released[call] as held, charges_in[call] as charge
     from unnest(ids) with ordinality item (id, place)

@@ -190,8 +190,6 @@ create table charges (
   end_user uuid,
   end_user_label text,
   tags text[],
-  -- Whether the statement that ended the call added it to usage_hours itself. It is in no sum of usage_sums then.
-  booked boolean not null default true,
   primary key (id)
 ) partition by range (id);
 
@@ -220,7 +218,7 @@ create table entries (
   credential_id uuid,
   corrects uuid,
   entered_at timestamptz not null default clock_timestamp(),
-  -- Null where the charge was booked.
+  -- Of what gives a charge back: as the charge has it.
   operation text,
   model text,
   route text,
@@ -275,24 +273,6 @@ create unlogged table group_windows (
   tokens bigint not null,
   primary key (credential_id, limit_group)
 ) with (fillfactor = 50);
-
--- Usage by credential and hour of settlement, booked by the statement that settles: the report equals the ledger.
-create table usage_hours (
-  credential_id uuid not null,
-  hour timestamptz not null,
-  account_id uuid not null,
-  requests bigint not null,
-  failed_requests bigint not null,
-  input_tokens bigint not null,
-  output_tokens bigint not null,
-  cache_read_tokens bigint not null,
-  cache_write_tokens bigint not null,
-  value bigint not null,
-  charged bigint not null,
-  primary key (credential_id, hour)
-) with (fillfactor = 60);
-
-create index usage_hours_of_account on usage_hours (account_id, hour);
 
 -- Who runs the open calls. A process renews its lease every few seconds; the holds of one whose lease has ended are
 -- orphans: nobody knows any more whether their upstream was asked. Their money stays held until evidence, an operator or
@@ -1167,10 +1147,8 @@ create table usage_tail (
   account_id uuid not null,
   credential_id uuid not null,
   at timestamptz not null,
-  -- Null of what is given back of a charge that was booked.
-  operation text,
+  operation text not null,
   model text,
-  route text,
   end_user uuid,
   end_user_label text,
   tags text[],
@@ -1185,20 +1163,20 @@ create table usage_tail (
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0,
   autovacuum_vacuum_insert_threshold = -1);
 
--- Usage by hour of settlement and by whose it is: of all calls, of those for an end user, and of those with a tag. A call with two tags is in
--- the sums of both, so only those of one `about` are added up. Texts are compared byte by byte: nobody
--- reads them in order.
-create table usage_sums (
-  credential_id uuid not null,
-  -- Empty for all calls, end_user, or tag:<name>.
+-- Sums of usage. `about` says of which calls a sum is: of all calls (empty), of an operation, of a model, of an end user, or of a value of a tag (tag:<name>);
+-- `subject` says which operation, model, end user or value. Where it is empty, the sum is of all that have an end user, or a tag of that name. A call with two
+-- tags is in the sums of both, so only those of one `about` are added up. `grain` says whether a sum is of an hour or of a day, in UTC. Texts are compared byte
+-- by byte: nobody reads them in order.
+
+-- Of one dimension, of a key and of its whole account: a report reads a row for each of its groups and buckets, and finds the largest of very many end users
+-- without reading them all.
+create table usage_totals (
+  -- A credential or an account.
+  scope_id uuid not null,
   about text collate "C" not null,
-  hour timestamptz not null,
-  -- The end user's id or the tag's value; empty for all calls.
+  grain text collate "C" not null check (grain in ('hour', 'day')),
   subject text collate "C" not null,
-  operation text collate "C" not null,
-  -- Empty where there is none.
-  model text collate "C" not null,
-  route text collate "C" not null,
+  starts_at timestamptz not null,
   account_id uuid not null,
   -- Of an end user, for people.
   subject_label text,
@@ -1210,14 +1188,70 @@ create table usage_sums (
   cache_write_tokens bigint not null,
   value bigint not null,
   charged bigint not null,
-  primary key (credential_id, about, subject, hour, operation, model, route)
+  -- How large a day is, in steps of a fifth: with the amount itself in an index, every change would write the index. What is free is ranked by its
+  -- requests, below all that was charged.
+  size smallint generated always as (case when grain = 'hour' then null when charged > 0 then round(4 * ln(charged::float8) / ln(2::float8))
+    else -1000 + round(4 * ln(greatest(requests, 0)::float8 + 1) / ln(2::float8)) end) stored,
+  -- As many as there are names, so they are kept for 100 days; their days are kept for longer.
+  is_brief boolean generated always as (grain = 'hour' and subject <> '' and about not in ('operation', 'model')) stored,
+  primary key (scope_id, about, grain, subject, starts_at)
 ) with (fillfactor = 80);
 
--- For those who drop what is old: hours come one after the other.
-create index usage_sums_by_hour on usage_sums using brin (hour);
-create index usage_sums_of_account on usage_sums (account_id, about, subject, hour);
--- For those who drop what is old: as many as there are names.
-create index usage_sums_of_subjects on usage_sums (hour) where subject <> '';
+create index usage_totals_by_size on usage_totals (scope_id, about, starts_at, size desc) where grain = 'day' and subject <> '';
+-- A report by operation or by model is about all of them, and one by key about all keys.
+create index usage_totals_of_calls on usage_totals (scope_id, about, grain, starts_at) where about in ('operation', 'model');
+create index usage_totals_of_keys on usage_totals (account_id, grain, starts_at) where about = '' and scope_id <> account_id;
+-- The names of a day, key by key.
+create index usage_totals_to_combine on usage_totals (starts_at, scope_id, about, subject)
+where grain = 'day' and scope_id <> account_id and about not in ('operation', 'model');
+-- For those who drop what is old: what is kept for longer stands between them.
+create index usage_totals_brief on usage_totals (starts_at) where is_brief;
+create index usage_totals_lasting on usage_totals (starts_at) where not is_brief;
+
+-- Of a key, by operation and model: for reports that combine two dimensions, such as a model and a tag. Days are made of the hours once they are over, so a
+-- call writes them with none of its own rows. Until there are any, reports read the hours.
+create table usage_sums (
+  credential_id uuid not null,
+  -- Empty, end_user, or tag:<name>.
+  about text collate "C" not null,
+  grain text collate "C" not null check (grain in ('hour', 'day')),
+  subject text collate "C" not null,
+  starts_at timestamptz not null,
+  operation text collate "C" not null,
+  -- Empty where there is none.
+  model text collate "C" not null,
+  account_id uuid not null,
+  subject_label text,
+  requests bigint not null,
+  failed_requests bigint not null,
+  input_tokens bigint not null,
+  output_tokens bigint not null,
+  cache_read_tokens bigint not null,
+  cache_write_tokens bigint not null,
+  value bigint not null,
+  charged bigint not null,
+  is_brief boolean generated always as (subject <> '') stored,
+  primary key (credential_id, about, grain, subject, starts_at, operation, model)
+) with (fillfactor = 80);
+
+create index usage_sums_of_account on usage_sums (account_id, about, grain, subject, starts_at);
+create index usage_sums_brief on usage_sums (starts_at) where is_brief;
+create index usage_sums_lasting on usage_sums (starts_at) where not is_brief;
+
+-- How far days of usage_sums are made; without a row, none is. All days before `until` are, and of that day the names up to and with this one.
+create table usage_combined (
+  is_all boolean primary key default true check (is_all),
+  until timestamptz not null,
+  credential_id uuid,
+  about text collate "C",
+  subject text collate "C"
+);
+
+-- From when on there are brief sums; without a row, from the beginning.
+create table usage_kept (
+  is_all boolean primary key default true check (is_all),
+  hours_from timestamptz not null
+);
 
 -- Ceilings where people want them: budgets of workspaces, members, tags and end users beside those of keys. Each is an allowance, which BEGIN
 -- holds and EXTEND grows.
@@ -1277,46 +1311,6 @@ create table balance_notices (
   told_at timestamptz not null default clock_timestamp()
 );
 
--- Sums by day, one for each operation, model, end user and value of a tag, of a key and of its whole account: so that a report over weeks reads a row
--- for each of its groups and days, and finds the largest of very many end users without reading them all.
-
-create table usage_days (
-  -- A credential or an account.
-  scope_id uuid not null,
-  -- operation, model, end_user, or tag:<name>.
-  about text collate "C" not null,
-  -- Empty for all that have an end user, or a tag of that name.
-  subject text collate "C" not null,
-  day timestamptz not null,
-  account_id uuid not null,
-  subject_label text,
-  requests bigint not null,
-  failed_requests bigint not null,
-  input_tokens bigint not null,
-  output_tokens bigint not null,
-  cache_read_tokens bigint not null,
-  cache_write_tokens bigint not null,
-  value bigint not null,
-  charged bigint not null,
-  -- How large it is, in steps of a fifth: with the amount itself in an index, every change would write the index. What is free is ranked by its
-  -- requests, below all that was charged.
-  size smallint generated always as (case when charged > 0 then round(4 * ln(charged::float8) / ln(2::float8))
-    else -1000 + round(4 * ln(greatest(requests, 0)::float8 + 1) / ln(2::float8)) end) stored,
-  primary key (scope_id, about, subject, day)
-) with (fillfactor = 80);
-
-create index usage_days_by_size on usage_days (scope_id, about, day, size desc) where subject <> '';
--- For those who drop what is old: days come one after the other.
-create index usage_days_by_day on usage_days using brin (day);
--- The names of a day, key by key.
-create index usage_days_of_keys on usage_days (day, scope_id, about, subject) where scope_id <> account_id;
-
--- From when on there are sums of hours by end user and by tag; without a row, from the beginning.
-create table usage_kept (
-  is_all boolean primary key default true check (is_all),
-  hours_from timestamptz not null
-);
-
 -- The account API: writes that are made once, requests for a higher limit, and lists in the order of their pages.
 
 -- What a member changed by the account API, by the idempotency key of the request, for a day. It is written in the transaction of the change. The answer never
@@ -1365,35 +1359,6 @@ create unique index quota_requests_open on quota_requests (workspace_id) where s
 create index quota_requests_of_workspace on quota_requests (workspace_id, id);
 create index quota_requests_by_state on quota_requests (state, id);
 create index quota_requests_of_person on quota_requests (person_id);
-
--- Sums by hour of one operation, model, end user or value of a tag, of a key and of its whole account: what usage_days has, by the hour. So a report by hour
--- reads a row for each of its groups and hours, and one by day the same of the days that it has a part of, however many keys, operations, models and routes
--- they were of.
-
-create table usage_hour_sums (
-  -- As in usage_days.
-  scope_id uuid not null,
-  about text collate "C" not null,
-  subject text collate "C" not null,
-  hour timestamptz not null,
-  account_id uuid not null,
-  subject_label text,
-  requests bigint not null,
-  failed_requests bigint not null,
-  input_tokens bigint not null,
-  output_tokens bigint not null,
-  cache_read_tokens bigint not null,
-  cache_write_tokens bigint not null,
-  value bigint not null,
-  charged bigint not null,
-  primary key (scope_id, about, subject, hour)
-) with (fillfactor = 80);
-
--- A report by operation or by model is about all of them.
-create index usage_hour_sums_of_calls on usage_hour_sums (scope_id, about, hour) where about in ('operation', 'model');
--- For those who drop what is old: as many as there are names, and kept for less long than what stands between them.
-create index usage_hour_sums_of_subjects on usage_hour_sums (hour) where subject <> '' and about not in ('operation', 'model');
-create index usage_hour_sums_of_others on usage_hour_sums (hour) where subject = '' or about in ('operation', 'model');
 
 -- Closing a workspace, and taking its data along.
 
@@ -1444,45 +1409,6 @@ create table exports (
 create index exports_of_workspace on exports (workspace_id, id);
 create index exports_of_person on exports (person_id);
 create index exports_by_expiry on exports (expires_at);
-
--- Sums by day of what combines two, such as a model and a tag: what usage_sums has by the hour, without the route. They are made of those hours once the day is over,
--- so a call writes them with none of its own rows. Until there are any, reports read the hours.
-
-create table usage_combined_days (
-  credential_id uuid not null,
-  -- As in usage_sums.
-  about text collate "C" not null,
-  subject text collate "C" not null,
-  day timestamptz not null,
-  operation text collate "C" not null,
-  -- Empty for none.
-  model text collate "C" not null,
-  account_id uuid not null,
-  subject_label text,
-  requests bigint not null,
-  failed_requests bigint not null,
-  input_tokens bigint not null,
-  output_tokens bigint not null,
-  cache_read_tokens bigint not null,
-  cache_write_tokens bigint not null,
-  value bigint not null,
-  charged bigint not null,
-  primary key (credential_id, about, subject, day, operation, model)
-) with (fillfactor = 90);
-
-create index usage_combined_days_of_account on usage_combined_days (account_id, about, subject, day);
--- For those who drop what is old: as many as there are names, and kept for less long than the others.
-create index usage_combined_days_of_subjects on usage_combined_days (day) where subject <> '';
-create index usage_combined_days_of_others on usage_combined_days (day) where subject = '';
-
--- How far days are combined; without a row, none is. All days before `until` are, and of that day the names up to and with this one.
-create table usage_combined (
-  is_all boolean primary key default true check (is_all),
-  until timestamptz not null,
-  credential_id uuid,
-  about text collate "C",
-  subject text collate "C"
-);
 
 -- Windows and periods, wherever they stand: for those who read them. They are changed by functions alone.
 create view windows as

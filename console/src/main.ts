@@ -1,3 +1,0 @@
-import { greeting } from './greeting.ts'
-
-document.querySelector('#app')?.append(greeting())

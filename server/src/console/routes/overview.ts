@@ -1,0 +1,118 @@
+import { z } from 'zod'
+import { Fault } from '../../kernel/fault.ts'
+import { ZERO } from '../../kernel/money.ts'
+import { may } from '../../kernel/role.ts'
+import type { Trouble } from '../../pages/form.ts'
+import { type Page, seeOther } from '../../pages/page.ts'
+import type { PageRoute } from '../../pages/page-route.ts'
+import { firstRun } from '../pages/first-run.ts'
+import { hrefIn } from '../pages/frame.ts'
+import { keyListForm, keyStatesForm } from '../pages/key-parts.ts'
+import { overview } from '../pages/overview.ts'
+import { balanceForm, budgetsForm, callsForm, usageForm } from '../pages/overview-data.ts'
+import type { RouteParts } from '../parts.ts'
+import { type ConsoleVisit, pathIn } from '../visits.ts'
+
+const keyList = z.object({ data: z.array(z.object({ id: z.string(), name: z.string() })) })
+const madeKey = z.object({ id: z.string(), name: z.string(), secret: z.string().nullable() })
+
+const FIRST_KEY = '/first-key'
+const FIRST_BUDGET = { period: 'day', amount_usd: '1.00' } as const
+
+export function overviewRoutes(parts: RouteParts): readonly PageRoute[] {
+  const { visits, frame, time } = parts
+
+  async function factsOf({ ask }: ConsoleVisit) {
+    const [money, keys] = await Promise.all([
+      ask(balanceForm, { operationId: 'get_balance' }),
+      ask(keyList, { operationId: 'list_keys', query: { limit: '1', state: 'active' } }),
+    ])
+    return { available: money.available, activeKey: keys.data[0] }
+  }
+
+  function showFirst(
+    visit: ConsoleVisit,
+    { available, activeKey }: Awaited<ReturnType<typeof factsOf>>,
+    made: z.output<typeof madeKey> | null,
+    trouble?: Trouble,
+  ): Page {
+    const { mode, workspace, formToken, idempotencyKey } = visit
+    const where = { workspaceId: workspace.id, mode }
+    const main = firstRun(parts, {
+      ...{ formToken, idempotencyKey, mode, available },
+      paths: {
+        key: hrefIn(where, FIRST_KEY),
+        keys: hrefIn(where, '/keys'),
+        overview: hrefIn(where),
+        live: `/account/v1/workspaces/${workspace.id}/requests/live?mode=${mode}`,
+      },
+      secret: made?.secret ?? null,
+      keyName: (made ?? activeKey)?.name ?? null,
+      mayMakeKeys: may(workspace.role, 'keys.manage'),
+      ...(trouble !== undefined && { trouble }),
+    })
+    return frame.page({ title: 'Overview', section: 'overview', where, who: visit, main })
+  }
+
+  /** The first page as long as no call has ended; what was spent afterwards. */
+  async function show(visit: ConsoleVisit): Promise<Page> {
+    const { ask, mode, workspace } = visit
+    const nowMs = time.nowMs()
+    const now = new Date(nowMs)
+    const from = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth()))
+    const [balance, calls] = await Promise.all([
+      ask(balanceForm, { operationId: 'get_balance' }),
+      ask(callsForm, { operationId: 'list_requests', query: { limit: '8' } }),
+    ])
+    if (calls.data.length === 0 && balance.charged === ZERO) return showFirst(visit, await factsOf(visit), null)
+    const [usage, budgets, keys] = await Promise.all([
+      ask(usageForm, { operationId: 'get_usage', query: { start: from.toISOString(), group_by: 'operation' } }),
+      ask(budgetsForm, { operationId: 'list_budgets', query: { kind: 'workspace' } }),
+      ask(keyListForm, { operationId: 'list_keys', query: { state: 'active', limit: '50' } }),
+    ])
+    const ids = keys.data.map(({ id }) => id).join(',')
+    const states =
+      ids === '' ? { data: [] } : await ask(keyStatesForm, { operationId: 'list_key_states', query: { keys: ids } })
+    const where = { workspaceId: workspace.id, mode }
+    const main = overview({
+      ...{ nowMs, from, balance, usage, calls: calls.data, keys: keys.data },
+      budget: budgets.data.find(({ period }) => period === 'month') ?? null,
+      states: new Map(states.data.map((state) => [state.id, state])),
+      keysPath: hrefIn(where, '/keys'),
+      mayMakeKeys: may(workspace.role, 'keys.manage'),
+    })
+    return frame.page({ title: 'Overview', section: 'overview', where, who: visit, main })
+  }
+
+  async function makeKey(visit: ConsoleVisit): Promise<Page> {
+    // Read before the key is made: nothing that can't be read may keep its secret from being shown.
+    const facts = await factsOf(visit)
+    try {
+      const { body } = await visit.change({
+        operationId: 'create_key',
+        body: { name: 'First key', budget: FIRST_BUDGET },
+      })
+      const made = madeKey.parse(body)
+      // A page that is loaded again sends its form again, and a secret is told once.
+      return made.secret === null ? seeOther(pathIn(visit)) : showFirst(visit, facts, made)
+    } catch (error) {
+      if (!(error instanceof Fault) || error.status >= 500) throw error
+      return {
+        ...showFirst(visit, facts, null, { title: 'No key was made', text: error.message }),
+        status: error.status,
+      }
+    }
+  }
+
+  return [
+    visits.home(async (visit, workspaces) => {
+      const [first] = workspaces
+      // Who belongs to no workspace makes one there.
+      if (first === undefined) return seeOther('/sessions')
+      const { charged } = await visits.askAt(visit, first.id, 'live')(balanceForm, { operationId: 'get_balance' })
+      return seeOther(hrefIn({ workspaceId: first.id, mode: charged > ZERO ? 'live' : 'test' }))
+    }),
+    visits.get('', show),
+    visits.post(FIRST_KEY, makeKey),
+  ]
+}

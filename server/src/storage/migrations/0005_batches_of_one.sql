@@ -1,0 +1,2 @@
+-- A batch of one is judged as every other: what has one of something finds and writes that with the same statements.
+-- Functions: begin_attributed_calls, end_attributed_calls, extend_calls, settle_allowances.
