@@ -21,6 +21,8 @@ export type Recorder = {
   readonly stop: () => Promise<void>
 }
 
+const KEEP_ALIVE_MS = 120_000
+
 type Options = {
   /** Passes on under which name it was asked, as a server has it that is known by the recorder's own address. */
   readonly keepsHost?: boolean
@@ -42,6 +44,8 @@ export async function startRecorder(gatewayUrl: string, { keepsHost = false }: O
     strangers.push(asked.url ?? '')
     socket.end('HTTP/1.1 502 Bad Gateway\r\n\r\n')
   })
+  // Longer than the gateway, whose promise of how long a connection stays is passed on: nothing is sent into one that closes.
+  server.keepAliveTimeout = KEEP_ALIVE_MS
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
