@@ -8,19 +8,17 @@ const HERE = {
     'node_modules/@farebox/server': { link: true },
     'node_modules/pg': { version: '8.23.1' },
     'node_modules/undici': { version: '8.12.4' },
-    'node_modules/typescript': { version: '7.0.2', dev: true },
+    'node_modules/typescript': { version: '7.0.2' },
   },
 }
 
 describe('the packages of another version', () => {
-  it('are ours where we have all that it runs with, whatever else either has', () => {
+  it('are ours where we have all that it is built and runs with, whatever else we have', () => {
     const wanted = {
       packages: {
         '': { version: '0.1.0' },
         'node_modules/@farebox/server': { link: true },
         'node_modules/pg': { version: '8.23.1' },
-        'node_modules/typescript': { version: '6.0.0', dev: true },
-        'node_modules/gone': { version: '1.0.0', dev: true },
       },
     }
     assert.equal(hasPackagesOf(wanted, HERE), true)
@@ -31,6 +29,8 @@ describe('the packages of another version', () => {
       { 'node_modules/pg': { version: '8.22.0' } },
       { 'node_modules/pg/node_modules/pg-types': { version: '2.2.0' } },
       { 'node_modules/redis': { version: '5.0.0' } },
+      { 'node_modules/typescript': { version: '6.0.0' } },
+      { 'node_modules/vite': { version: '8.3.6' } },
     ])
       assert.equal(hasPackagesOf({ packages }, HERE), false, JSON.stringify(packages))
   })

@@ -58,10 +58,7 @@ function removeAbandoned(): void {
 }
 
 const Lockfile = z.object({
-  packages: z.record(
-    z.string(),
-    z.object({ version: z.string().optional(), dev: z.boolean().optional(), link: z.boolean().optional() }),
-  ),
+  packages: z.record(z.string(), z.object({ version: z.string().optional(), link: z.boolean().optional() })),
 })
 export type Lockfile = z.output<typeof Lockfile>
 
@@ -69,9 +66,9 @@ function lockfileOf(folder: string): Lockfile {
   return Lockfile.parse(JSON.parse(readFileSync(path.join(folder, 'package-lock.json'), 'utf8')))
 }
 
-/** Whether whatever runs in production by one lockfile is there by another, in the same version and the same place. */
+/** Whether every package of one lockfile is there by another, in the same version and the same place: a build needs those of development, too. */
 export function hasPackagesOf(wanted: Lockfile, here: Lockfile): boolean {
   return Object.entries(wanted.packages)
-    .filter(([place, { dev, link }]) => place.startsWith('node_modules/') && dev !== true && link !== true)
+    .filter(([place, { link }]) => place.startsWith('node_modules/') && link !== true)
     .every(([place, { version }]) => here.packages[place]?.version === version)
 }
