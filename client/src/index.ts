@@ -26,4 +26,4 @@ export type { Limit, Result } from './result.ts'
 export type { Sdks } from './sdks.ts'
 export { type Progress, type Task, TaskError, type TaskStatus, type Tasks, type WaitOptions } from './tasks.ts'
 
-export const version = '0.1.0'
+export const version = '0.2.0'
