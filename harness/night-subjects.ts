@@ -28,6 +28,7 @@ export const SUBJECTS: Readonly<Record<string, readonly string[]>> = {
   'test/budgets/': [...MONEY, ...CREDENTIALS, 'notices'],
   'test/client/': ['contracts', 'http', 'wire', 'gateway', 'protocols'],
   'test/console/': ['console', 'account', 'pages', 'people-pages'],
+  'test/deploy/': ['cli', 'storage/migrations.ts'],
   'test/edge/': ['http', 'wire', 'pages', 'gateway', 'upstreams'],
   'test/examples/': [...AGENTS, 'catalogue', 'http', 'wire', 'contracts'],
   'test/faults/': [...CALLS, 'tasks', 'outbox', ...CREDENTIALS],

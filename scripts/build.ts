@@ -2,14 +2,16 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
+import { billOfMaterials } from '../harness/bill-of-materials.ts'
 import { buildClient } from '../harness/build-client.ts'
 import { buildIslands } from '../harness/build-islands.ts'
 import { statusOfProofs } from '../harness/proof-status.ts'
 import { ROOT } from '../harness/root.ts'
 import { scriptArguments } from '../harness/script-arguments.ts'
-import { thirdPartyNotices } from '../harness/third-party-notices.ts'
+import { bundledPackages, thirdPartyNotices } from '../harness/third-party-notices.ts'
 import { accountContractInput } from '../server/src/account/document.ts'
 import { catalogue } from '../server/src/catalogue/catalogue.ts'
+import { VERSION } from '../server/src/cli/version.ts'
 import { draftFile, writtenDraft } from '../server/src/contracts/draft.ts'
 import { draftOf } from '../server/src/contracts/make-draft.ts'
 import { contractInputOf } from '../server/src/http/routes/contract-input.ts'
@@ -24,6 +26,7 @@ const requiredHttp: Plugin = {
   resolveId: { filter: { id: /^(node:)?http$/ }, handler: () => '\0http.cjs' },
   load: { filter: { id: /^\0http\.cjs$/ }, handler: () => "module.exports = process.getBuiltinModule('node:http')" },
 }
+const BILL_OF_MATERIALS = 'sbom.cdx.json'
 const at = (...parts: string[]) => path.join(ROOT, ...parts)
 
 /** One file with all packages, because looking for some thousand files is most of a start. */
@@ -40,7 +43,9 @@ async function bundle(input: Record<string, string>, folder: string): Promise<vo
   const { output } = await build.write({ dir: folder, format: 'esm', sourcemap: true, entryFileNames: '[name].js' })
   await build.close()
   const files = output.flatMap((part) => (part.type === 'chunk' ? part.moduleIds : []))
-  writeFileSync(path.join(folder, 'third-party-notices.txt'), thirdPartyNotices(files))
+  const packages = bundledPackages(files)
+  writeFileSync(path.join(folder, 'third-party-notices.txt'), thirdPartyNotices(packages))
+  writeFileSync(path.join(folder, BILL_OF_MATERIALS), billOfMaterials(VERSION, packages))
 }
 
 // A thread needs a file of its own, beside the bundle.

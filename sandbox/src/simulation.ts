@@ -6,6 +6,8 @@ import { createSandbox } from './sandbox.ts'
 type Options = {
   readonly seed: number
   readonly port: number
+  /** An address of this machine; in a container all of them. */
+  readonly host?: string | undefined
   /** It receives mail there; 0 for any port. */
   readonly smtpPort?: number | undefined
   /** A file with the video tasks of an earlier life, as `GET /control/video/kept` gave them. */
@@ -20,17 +22,18 @@ type Simulation = {
   readonly close: () => Promise<void>
 }
 
-/** The sandbox on ports of loopback. */
+/** The sandbox on ports of loopback, unless told otherwise. */
 export async function startSimulation({
   seed,
   port,
+  host = '127.0.0.1',
   smtpPort,
   videoTasks: file,
   replay,
 }: Options): Promise<Simulation> {
   const videoTasks = file === undefined ? [] : JSON.parse(readFileSync(file, 'utf8'))
   const { server, mailbox, close } = createSandbox({ seed, videoTasks, replays: readReplays(replay) })
-  server.listen(port, '127.0.0.1')
+  server.listen(port, host)
   await once(server, 'listening')
   // Only who wants mail waits for what reads it.
   const mail =
