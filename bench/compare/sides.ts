@@ -1,5 +1,6 @@
+import type { Version } from '../../harness/versions.ts'
 import { type Layout, pin } from '../load/cores.ts'
-import { type Installation, startInstallation, type Version } from '../load/installation.ts'
+import { type Installation, startInstallation } from '../load/installation.ts'
 import { send } from '../load/load.ts'
 import { startProgram } from '../load/programs.ts'
 import { CHAT, portOf } from '../load/stage.ts'

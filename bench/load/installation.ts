@@ -4,21 +4,16 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
-import { FAREBOX, type Gateway, gatewayEnvironment, startGateway } from '../../harness/gateways.ts'
+import { type Gateway, gatewayEnvironment, startGateway } from '../../harness/gateways.ts'
 import { type Postgres, startPostgres } from '../../harness/postgres.ts'
 import { findPostgres } from '../../harness/postgres-binaries.ts'
 import { ROOT } from '../../harness/root.ts'
 import { makeMasterKey } from '../../harness/seed.ts'
+import { THIS_VERSION, type Version } from '../../harness/versions.ts'
 import type { Secret } from '../../server/src/kernel/secret.ts'
 import type { makeCallers } from './callers.ts'
 import { pin } from './cores.ts'
 import { createStarted } from './started.ts'
-
-/** A version of ours that can run: its checkout, and its program. */
-export type Version = { readonly folder: string; readonly program: string }
-
-/** This one, as the harness runs it. */
-export const THIS_VERSION: Version = { folder: ROOT, program: FAREBOX }
 
 /** One version with a PostgreSQL of its own, its customers, a model for sale, and its processes. */
 export type Installation = {

@@ -5,10 +5,10 @@ import { gatewayEnvironment, startGateway } from '../../harness/gateways.ts'
 import { startPostgres } from '../../harness/postgres.ts'
 import { ROOT } from '../../harness/root.ts'
 import { makeMasterKey } from '../../harness/seed.ts'
+import { buildCommit, buildThis, THIS_VERSION, type Version } from '../../harness/versions.ts'
 import { type Benchmark, type Metric, median, metric } from '../bench.ts'
-import { buildCommit, buildThis } from '../compare/build.ts'
 import { treeCpuMicroseconds } from '../cpu.ts'
-import { FOR_EVERY_VERSION, THIS_VERSION, type Version } from '../load/installation.ts'
+import { FOR_EVERY_VERSION } from '../load/installation.ts'
 
 const ROUNDS = { full: 9, reduced: 1 }
 /** What is started, and the most CPU seconds that it should take until it is ready, or has ended. */

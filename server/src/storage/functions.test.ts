@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
-import path from 'node:path'
 import { describe, it } from 'node:test'
 import type pg from 'pg'
-import { z } from 'zod'
-import { ROOT } from '../../../harness/root.ts'
+import { type Release, releases } from '../../../harness/releases.ts'
 import { checksumOf, definesItself, functionFiles, functionsIn } from '../../../harness/sql-functions.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { withClient } from '../../../test/storage/with-client.ts'
@@ -29,26 +26,7 @@ describe('the files of functions', () => {
   })
 })
 
-const Release = z.object({
-  version: z.string(),
-  commit: z.string().regex(/^[0-9a-f]{40}$/),
-  migrations: z.record(z.string(), z.string()),
-  functions: z.record(z.string(), z.string()),
-  /** What each said, as a checksum. */
-  function_files: z.record(z.string(), z.string()),
-  /** How many more migrations than its own its processes accept. */
-  ahead: z.int(),
-})
-type Release = z.output<typeof Release>
-
-const RELEASES = path.join(ROOT, 'docs/releases')
-/** From which there is no way up. */
-const BEFORE = '0.1.0.json'
-const byVersion = new Intl.Collator('en', { numeric: true }).compare
-const released = readdirSync(RELEASES)
-  .filter((file) => file.endsWith('.json') && file !== BEFORE)
-  .sort(byVersion)
-  .map((file) => Release.parse(JSON.parse(readFileSync(path.join(RELEASES, file), 'utf8'))))
+const released = releases()
 
 describe('what was released', () => {
   it('has migrations that were never edited since', async () => {

@@ -2,12 +2,18 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { z } from 'zod'
-import { npm } from '../../harness/npm.ts'
-import { isAlive } from '../../harness/processes.ts'
-import { ROOT } from '../../harness/root.ts'
-import type { Version } from '../load/installation.ts'
+import { FAREBOX } from './gateways.ts'
+import { npm } from './npm.ts'
+import { isAlive } from './processes.ts'
+import { ROOT } from './root.ts'
 
-/** Where checkouts of other versions are, for as long as they are measured. */
+/** A version of ours that can run: its checkout, and its program. */
+export type Version = { readonly folder: string; readonly program: string }
+
+/** This one, as the harness runs it. */
+export const THIS_VERSION: Version = { folder: ROOT, program: FAREBOX }
+
+/** Where checkouts of other versions are, for as long as they are needed. */
 const FOLDER = path.join(ROOT, '.farebox')
 const BUILT = 'server/dist/main.js'
 const CHECKOUT = /^compare-(\d+)-/

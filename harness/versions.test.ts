@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { hasPackagesOf } from './build.ts'
+import { hasPackagesOf } from './versions.ts'
 
 const HERE = {
   packages: {
