@@ -4,7 +4,7 @@ import type { ApiRequest, ApiResponse } from '../api/request.ts'
 import { parsed } from '../api/route.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Mode } from '../kernel/mode.ts'
-import { findPlace, type Place, requireDeed } from '../people/membership.ts'
+import { findPlace, type Place, requirePermission } from '../people/membership.ts'
 import type { Transactions } from '../storage/transaction.ts'
 import type { Member } from './authenticate.ts'
 import type { AccountParts } from './parts.ts'
@@ -64,7 +64,7 @@ async function placeOf(
   // Another workspace than the one that a client was let into is not there for it, and as long looked for.
   const sought = granted === null || granted.workspaceId === workspaceId ? workspaceId : NOBODYS
   const place = await findPlace(on, { personId, workspaceId: sought, isLocked })
-  requireDeed(place, need)
+  requirePermission(place, need)
   requireToken(route, member)
   return place
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { PeopleAccess, PersonRequest } from '../api/answer.ts'
 import { makeRoute, NOTHING, type Nothing, type Route, type RouteSpecification } from '../api/route.ts'
 import type { Mode } from '../kernel/mode.ts'
-import type { Deed } from '../kernel/role.ts'
+import type { Permission } from '../kernel/role.ts'
 import type { Place } from '../people/membership.ts'
 import type { Member } from './authenticate.ts'
 import type { AccountParts } from './parts.ts'
@@ -24,7 +24,7 @@ export type MemberAccess = PeopleAccess & {
   readonly whileClosing?: true
 }
 
-export type Need = Deed | 'sign_in' | 'nothing'
+export type Need = Permission | 'sign_in' | 'nothing'
 
 /**
  * Which access tokens may use a route, beside people in a browser: none; those for the money that it is about; or either. What is about no money
@@ -51,7 +51,14 @@ export function inWorkspace<
   Query extends z.ZodType = Nothing,
   Body extends z.ZodType = Nothing,
 >(
-  specified: RouteSpecification<AccountParts, WorkspaceRequest, Access & { readonly need: Deed }, Query, Body, Answer>,
+  specified: RouteSpecification<
+    AccountParts,
+    WorkspaceRequest,
+    Access & { readonly need: Permission },
+    Query,
+    Body,
+    Answer
+  >,
 ) {
   return accountRoute(specified, specified.need, (given) => {
     const { place, member } = given

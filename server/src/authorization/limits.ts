@@ -46,20 +46,20 @@ const COUNTED = {
   document: [[document, networkKey]],
 } as const satisfies Readonly<Record<string, readonly (readonly [Limit, KeyOf])[]>>
 
-export type OauthDeed = keyof typeof COUNTED
+export type CountedRequest = keyof typeof COUNTED
 
 /** Throws where somebody has done it too often. */
-export function takeOne({ take }: Pick<Attempts, 'take'>, deed: OauthDeed, visitor: Visitor): Promise<void> {
-  return take(triedWith(deed, visitor))
+export function takeOne({ take }: Pick<Attempts, 'take'>, counted: CountedRequest, visitor: Visitor): Promise<void> {
+  return take(triedWith(counted, visitor))
 }
 
 /** What did not fail is not counted, where only failures are. */
 export function giveOneBack(
   { giveBack }: Pick<Attempts, 'giveBack'>,
-  deed: OauthDeed,
+  counted: CountedRequest,
   visitor: Visitor,
 ): Promise<void> {
-  return giveBack(triedWith(deed, visitor))
+  return giveBack(triedWith(counted, visitor))
 }
 
 /** Throws where the tokens of a grant were refreshed too often, by whomever. */
@@ -71,6 +71,6 @@ export function takeRefresh({ take }: Pick<Attempts, 'take'>, grantId: Id): Prom
   ])
 }
 
-function triedWith(deed: OauthDeed, visitor: Visitor): readonly Tried[] {
-  return COUNTED[deed].map(([limit, keyOf]) => ({ limit, key: keyOf(visitor) }))
+function triedWith(counted: CountedRequest, visitor: Visitor): readonly Tried[] {
+  return COUNTED[counted].map(([limit, keyOf]) => ({ limit, key: keyOf(visitor) }))
 }

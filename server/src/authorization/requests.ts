@@ -3,7 +3,7 @@ import { createCookies } from '../pages/cookies.ts'
 import { ClientRefusal, readClientMetadata } from './client-metadata.ts'
 import { PATHS } from './configuration.ts'
 import { browserIn, requireDecider } from './deciding-browser.ts'
-import { giveOneBack, type OauthDeed, takeOne } from './limits.ts'
+import { type CountedRequest, giveOneBack, takeOne } from './limits.ts'
 import { readable } from './parameters.ts'
 import { requestFor } from './request-for.ts'
 import { rememberBrowser } from './request-notes.ts'
@@ -18,9 +18,9 @@ export function doorRoutes(server: AuthorizationServer): readonly RawRoute[] {
   const { resources, siteUrl, attempts, states } = server
   const cookies = createCookies({ isSecure: siteUrl.startsWith('https:') })
 
-  function pass(deed: OauthDeed | null, prepare: Prepare): RawRoute['answer'] {
+  function pass(counted: CountedRequest | null, prepare: Prepare): RawRoute['answer'] {
     return async (asked) => {
-      if (deed !== null) await takeOne(attempts, deed, asked.visitor)
+      if (counted !== null) await takeOne(attempts, counted, asked.visitor)
       try {
         const prepared = prepare(asked)
         const provider = await server.provider()
@@ -32,7 +32,7 @@ export function doorRoutes(server: AuthorizationServer): readonly RawRoute[] {
             if (cookie !== null) response.setHeader('set-cookie', cookie)
           }
           await provider.callback()(request, response)
-          if (deed === 'token' && response.statusCode < 400) await giveOneBack(attempts, deed, asked.visitor)
+          if (counted === 'token' && response.statusCode < 400) await giveOneBack(attempts, counted, asked.visitor)
         }
       } catch (error) {
         if (error instanceof ClientRefusal) return refuse(error)

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Config } from '../config.ts'
 import { type Seal, sealOf } from '../kernel/seal.ts'
-import { type Deed, record } from '../storage/audit.ts'
+import { type Change, record } from '../storage/audit.ts'
 import { countOldValues, reseal } from '../storage/reseal.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { operator, print, running, withPools, writing } from './command.ts'
@@ -20,7 +20,7 @@ async function rotate(config: Config): Promise<void> {
   if (seal === null) throw new Error('there is no master key: set secrets.master_key (FAREBOX_SECRETS_MASTER_KEY)')
   await withPools(config, async ({ rest: pool }) => {
     const lost: string[] = []
-    const write = recordedOnce(pool, await deedOf(pool, seal))
+    const write = recordedOnce(pool, await changeOf(pool, seal))
     for (const sealed of SEALED_COLUMNS) {
       const { done, failed } = await reseal(pool, seal, sealed, write)
       print(`${sealed.what}: ${done} sealed again`)
@@ -34,7 +34,7 @@ async function rotate(config: Config): Promise<void> {
   })
 }
 
-async function deedOf(pool: pg.Pool, seal: Seal): Promise<Deed> {
+async function changeOf(pool: pg.Pool, seal: Seal): Promise<Change> {
   const values: Record<string, number> = {}
   for (const sealed of SEALED_COLUMNS) {
     const count = await countOldValues(pool, seal, sealed)
@@ -49,13 +49,13 @@ async function deedOf(pool: pg.Pool, seal: Seal): Promise<Deed> {
  * Writes values one by one, since nobody may wait for all of them. The first is written together with the record of who did it,
  * or neither is: so nothing is sealed anew without a record, and a run that finds nothing leaves none.
  */
-function recordedOnce(pool: pg.Pool, deed: Deed): Query {
+function recordedOnce(pool: pg.Pool, change: Change): Query {
   let isRecorded = false
   return async (text, values = []) => {
     if (isRecorded) return pool.query(text, [...values])
     const written = await inTransaction(pool, async (query) => {
       const result = await query(text, values)
-      if (result.rowCount === 1) await record(query, operator(), deed)
+      if (result.rowCount === 1) await record(query, operator(), change)
       return result
     })
     isRecorded = written.rowCount === 1

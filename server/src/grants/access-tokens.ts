@@ -6,7 +6,7 @@ import type { Id } from '../kernel/ids.ts'
 import { type By, record } from '../storage/audit.ts'
 import { inPortions } from '../storage/in-portions.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
-import { deedTo } from './grants.ts'
+import { changeOf } from './grants.ts'
 
 /** Access tokens, issued under grants. What is known of one is its hash; the token itself goes to its client and nowhere else. */
 
@@ -63,7 +63,7 @@ export async function issueAccessTokenWithin(query: Query, by: By, token: NewAcc
   await dropOldest(query, grantId)
   const [{ expiresAt: endsAt }] = issuedRows.parse(issued.rows)
   const after = { audience, scopes, expiresAt: endsAt.toISOString() }
-  await record(query, by, { ...deedTo(grantId, 'token_issued'), before: null, after })
+  await record(query, by, { ...changeOf(grantId, 'token_issued'), before: null, after })
   await tell(query, hash)
 }
 
@@ -90,7 +90,7 @@ export function revokeAccessToken(pool: pg.Pool, by: By, hash: Buffer): Promise<
     const found = grantIdRow.optional().parse(rows[0])
     if (found === undefined) return false
     const change = { before: { isRevoked: false }, after: { isRevoked: true } }
-    await record(query, by, { ...deedTo(found.grant_id, 'token_revoked'), ...change })
+    await record(query, by, { ...changeOf(found.grant_id, 'token_revoked'), ...change })
     await tell(query, hash)
     return true
   })

@@ -8,7 +8,7 @@ import { type By, record } from '../storage/audit.ts'
 import { inPortions } from '../storage/in-portions.ts'
 import type { Sealed } from '../storage/reseal.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
-import { deedTo } from './grants.ts'
+import { changeOf } from './grants.ts'
 
 /**
  * Calls that wait for a person. An approval is for one call: by its grant, its operation, its arguments and the most that it may cost. That it
@@ -180,7 +180,7 @@ export function decideApproval(pool: pg.Pool, by: By, { id, personId, isAllowed 
     const { grant_id, operation, most } = decided.parse(rows[0])
     const facts = { approvalId: id, operation, mostUsd: formatUsd(nanos(most)) }
     const done = isAllowed ? 'call_allowed' : 'call_refused'
-    await record(query, by, { ...deedTo(grant_id, done), before: null, after: facts })
+    await record(query, by, { ...changeOf(grant_id, done), before: null, after: facts })
     return true
   })
 }

@@ -21,7 +21,7 @@ import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { ROLES, type Role } from '../kernel/role.ts'
-import { type By, type Deed, difference, record } from '../storage/audit.ts'
+import { type By, type Change, difference, record } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { requireUnstopped } from '../workspaces/stops.ts'
 import { findLocked, lockGrant, setBudgetWithin } from './locked-grant.ts'
@@ -163,7 +163,7 @@ export async function revokeGrant({ pool }: Pick<Parts, 'pool'>, by: By, id: Id)
   await inTransaction(pool, async (query) => {
     const { isRevoked } = await lockGrant(query, id)
     await endGrant(query, id)
-    await record(query, by, { ...deedTo(id, 'revoked'), ...difference({ isRevoked }, { isRevoked: true }) })
+    await record(query, by, { ...changeOf(id, 'revoked'), ...difference({ isRevoked }, { isRevoked: true }) })
   })
 }
 
@@ -188,7 +188,7 @@ export function endGrantOnce(
 }
 
 function recordRevoked(query: Query, by: By, id: Id): Promise<unknown> {
-  return record(query, by, { ...deedTo(id, 'revoked'), ...difference({ isRevoked: false }, { isRevoked: true }) })
+  return record(query, by, { ...changeOf(id, 'revoked'), ...difference({ isRevoked: false }, { isRevoked: true }) })
 }
 
 async function endGrant(query: Query, id: Id): Promise<void> {
@@ -266,7 +266,7 @@ export async function setGrantBudget({ pool, ids }: Parts, by: By, id: Id, budge
     const grant = await lockGrant(query, id)
     await setBudgetWithin(query, ids, grant, budget)
     const { budget: before } = grant
-    await record(query, by, { ...deedTo(id, 'budget_set'), ...difference(budgetFacts(before), budgetFacts(budget)) })
+    await record(query, by, { ...changeOf(id, 'budget_set'), ...difference(budgetFacts(before), budgetFacts(budget)) })
     await tell(query, id)
   })
 }
@@ -403,6 +403,6 @@ export async function clientsWithGrants(pool: pg.Pool, clientIds: readonly strin
   )
 }
 
-export function deedTo(id: Id, done: string): Pick<Deed, 'action' | 'of' | 'subject'> {
+export function changeOf(id: Id, done: string): Pick<Change, 'action' | 'of' | 'subject'> {
   return { action: `grant.${done}`, of: id, subject: id }
 }

@@ -8,7 +8,7 @@ import type { Id, Ids } from '../kernel/ids.ts'
 import { type Nanos, ZERO } from '../kernel/money.ts'
 import { type By, difference, type Facts, record } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
-import { deedTo } from './grants.ts'
+import { changeOf } from './grants.ts'
 import { findLocked, type LockedGrant, setBudgetWithin } from './locked-grant.ts'
 
 /**
@@ -44,7 +44,7 @@ export function changeMandate({ pool, ids }: Parts, by: By, id: Id, to: MandateT
     )
     const before = factsOf(grant)
     const after = factsOf({ budget, terms, asks, expiresAt })
-    await record(query, by, { ...deedTo(id, 'mandate_changed'), ...difference(before, after) })
+    await record(query, by, { ...changeOf(id, 'mandate_changed'), ...difference(before, after) })
   })
 }
 
@@ -69,7 +69,7 @@ export function pauseMandate({ pool }: Pick<Parts, 'pool'>, by: By, id: Id): Pro
       id,
       budget?.amount ?? null,
     ])
-    await record(query, by, { ...deedTo(id, 'paused'), ...difference({ isPaused }, { isPaused: true }) })
+    await record(query, by, { ...changeOf(id, 'paused'), ...difference({ isPaused }, { isPaused: true }) })
   })
 }
 
@@ -80,7 +80,7 @@ export function resumeMandate({ pool }: Pick<Parts, 'pool'>, by: By, id: Id): Pr
     if (allowanceId !== null && budget !== null)
       await query('select change_allowance(allowance => $1, new_amount => $2)', [allowanceId, budget.amount])
     await query('update grants set paused_at = null, paused_amount = null where id = $1', [id])
-    await record(query, by, { ...deedTo(id, 'resumed'), ...difference({ isPaused }, { isPaused: false }) })
+    await record(query, by, { ...changeOf(id, 'resumed'), ...difference({ isPaused }, { isPaused: false }) })
   })
 }
 

@@ -5,7 +5,7 @@ import type { Id, Ids } from '../kernel/ids.ts'
 import { type By, difference, record } from '../storage/audit.ts'
 import { inTransaction, type Query, type Transactions } from '../storage/transaction.ts'
 import { changed, TERMS_COLUMNS, type TermsChange, termsFacts, termsPlaces, termsValues } from './key-terms.ts'
-import { deedTo, expiryFacts, lockKey, memberWith, tell } from './locked-key.ts'
+import { changeOf, expiryFacts, lockKey, memberWith, tell } from './locked-key.ts'
 
 type Parts = { readonly pool: Transactions; readonly ids: Ids }
 
@@ -14,7 +14,7 @@ export async function setKeyExpiry({ pool }: Parts, by: By, id: Id, expiresAt: D
     const before = await lockKey(query, id)
     await query('update api_keys set expires_at = $2 where id = $1', [id, expiresAt])
     const facts = difference(expiryFacts(before.expiresAt), expiryFacts(expiresAt))
-    await record(query, by, { ...deedTo(id, 'expiry_set'), ...facts })
+    await record(query, by, { ...changeOf(id, 'expiry_set'), ...facts })
     await tell(query, id)
   })
 }
@@ -35,7 +35,7 @@ export async function setKeyBudget({ pool, ids }: Parts, by: By, id: Id, budget:
       next,
       known.filter((one) => one !== next),
     ])
-    await record(query, by, { ...deedTo(id, 'budget_set'), ...difference(budgetFacts(before), budgetFacts(budget)) })
+    await record(query, by, { ...changeOf(id, 'budget_set'), ...difference(budgetFacts(before), budgetFacts(budget)) })
     await tell(query, id)
   })
 }
@@ -66,7 +66,7 @@ export async function assignKey({ pool }: Pick<Parts, 'pool'>, by: By, id: Id, m
     await query('update api_keys set member_id = $2, member_person = $3, member_email = $4 where id = $1', [
       ...[id, memberId, personId, email],
     ])
-    await record(query, by, { ...deedTo(id, 'assigned'), ...difference({ memberId: before }, { memberId }) })
+    await record(query, by, { ...changeOf(id, 'assigned'), ...difference({ memberId: before }, { memberId }) })
     await tell(query, id)
   })
 }
@@ -80,7 +80,7 @@ export async function changeKey({ pool }: Parts, by: By, id: Id, change: TermsCh
       id,
       ...termsValues(after),
     ])
-    await record(query, by, { ...deedTo(id, 'changed'), ...difference(termsFacts(before), termsFacts(after)) })
+    await record(query, by, { ...changeOf(id, 'changed'), ...difference(termsFacts(before), termsFacts(after)) })
     await tell(query, id)
   })
 }

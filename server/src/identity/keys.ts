@@ -18,7 +18,7 @@ import {
   termsPlaces,
   termsValues,
 } from './key-terms.ts'
-import { deedTo, expiryFacts, lockKey, memberWith, tell } from './locked-key.ts'
+import { changeOf, expiryFacts, lockKey, memberWith, tell } from './locked-key.ts'
 
 type Parts = { readonly pool: Transactions; readonly ids: Ids }
 
@@ -104,7 +104,7 @@ export async function rotateKey(
        where id = $1`,
       [id, overlapSeconds, hashOf(secret), grantId, keepsOlder && overlapSeconds > 0],
     )
-    await record(query, by, { ...deedTo(id, 'rotated'), before: {}, after: { overlapSeconds } })
+    await record(query, by, { ...changeOf(id, 'rotated'), before: {}, after: { overlapSeconds } })
     await tell(query, id)
     return secret
   })
@@ -123,7 +123,7 @@ export async function revokeWithin(query: Query, by: By, id: Id): Promise<void> 
   const { isRevoked } = await lockKey(query, id)
   await query('update credentials set active = false where id = $1', [id])
   await query('update api_keys set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = $1', [id])
-  await record(query, by, { ...deedTo(id, 'revoked'), ...difference({ isRevoked }, { isRevoked: true }) })
+  await record(query, by, { ...changeOf(id, 'revoked'), ...difference({ isRevoked }, { isRevoked: true }) })
   await tell(query, id)
 }
 
@@ -162,7 +162,7 @@ export async function revokeSecret(
     const which = found.is_previous ? 'previous' : 'older'
     await query(`update api_keys set ${which}_hash = null, ${which}_until = null where id = $1`, [id])
     const facts = difference({ hasPreviousSecret: true }, { hasPreviousSecret: false })
-    await record(query, by, { ...deedTo(id, 'secret_revoked'), ...facts })
+    await record(query, by, { ...changeOf(id, 'secret_revoked'), ...facts })
     await tell(query, id)
     return { id, ended: 'previous' } as const
   })

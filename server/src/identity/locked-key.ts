@@ -3,7 +3,7 @@ import { BUDGET_ROW, budgetIn } from '../budgets/budgets.ts'
 import type { MemberIdentity } from '../budgets/member-subjects.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
-import type { Deed } from '../storage/audit.ts'
+import type { Change } from '../storage/audit.ts'
 import type { Query } from '../storage/transaction.ts'
 import { TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
 
@@ -52,7 +52,7 @@ export async function lockKey(query: Query, id: Id): Promise<z.output<typeof loc
 }
 
 /** For the audit log. */
-export function deedTo(id: Id, done: string): Pick<Deed, 'action' | 'of' | 'subject'> {
+export function changeOf(id: Id, done: string): Pick<Change, 'action' | 'of' | 'subject'> {
   return { action: `key.${done}`, of: id, subject: id }
 }
 

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { DEEDS, may, mayChange, ROLES } from './role.ts'
+import { may, mayChange, PERMISSIONS, ROLES } from './role.ts'
 
 describe('a role', () => {
   it('of an owner may do everything, and every other less', () => {
     assert.deepEqual(
-      ROLES.map((role) => DEEDS.filter((deed) => may(role, deed)).length),
+      ROLES.map((role) => PERMISSIONS.filter((permission) => may(role, permission)).length),
       [8, 7, 4, 3, 2],
     )
   })
 
   it('lets every member see the workspace, and nobody but owners and admins manage it or its members', () => {
-    const those = (deed: (typeof DEEDS)[number]) => ROLES.filter((role) => may(role, deed))
+    const those = (permission: (typeof PERMISSIONS)[number]) => ROLES.filter((role) => may(role, permission))
     assert.deepEqual(those('workspace.read'), ROLES)
     assert.deepEqual(those('workspace.manage'), ['owner', 'admin'])
     assert.deepEqual(those('members.manage'), ['owner', 'admin'])

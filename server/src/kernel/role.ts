@@ -3,7 +3,7 @@ export const ROLES = ['owner', 'admin', 'developer', 'billing', 'viewer'] as con
 export type Role = (typeof ROLES)[number]
 
 /** What a role is asked for. Whoever is no member may do none of it. */
-export const DEEDS = [
+export const PERMISSIONS = [
   /** See the workspace's name, its members, its usage and its requests. */
   'workspace.read',
   /** Make, change, rotate and revoke keys; use the playground. */
@@ -21,18 +21,18 @@ export const DEEDS = [
   /** Make, demote and remove owners; hand the workspace over; close it. */
   'owners.manage',
 ] as const
-export type Deed = (typeof DEEDS)[number]
+export type Permission = (typeof PERMISSIONS)[number]
 
-const DEEDS_OF: Readonly<Record<Role, readonly Deed[]>> = {
-  owner: DEEDS,
-  admin: DEEDS.filter((deed) => deed !== 'owners.manage'),
+const PERMISSIONS_OF: Readonly<Record<Role, readonly Permission[]>> = {
+  owner: PERMISSIONS,
+  admin: PERMISSIONS.filter((permission) => permission !== 'owners.manage'),
   developer: ['workspace.read', 'keys.manage', 'mandates.give', 'billing.read'],
   billing: ['workspace.read', 'billing.read', 'billing.manage'],
   viewer: ['workspace.read', 'billing.read'],
 }
 
-export function may(role: Role, deed: Deed): boolean {
-  return DEEDS_OF[role].includes(deed)
+export function may(role: Role, permission: Permission): boolean {
+  return PERMISSIONS_OF[role].includes(permission)
 }
 
 /** Whose membership has something of an owner's is an owner's business; all others' is whoever's who manages members. */

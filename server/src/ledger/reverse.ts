@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, nanos } from '../kernel/money.ts'
-import { type By, type Deed, record } from '../storage/audit.ts'
+import { type By, type Change, record } from '../storage/audit.ts'
 import { inTransaction } from '../storage/transaction.ts'
 
 /**
@@ -41,7 +41,7 @@ type Verb = {
   readonly sql: string
   /** Its own id first, then that of what it corrects. */
   readonly values: readonly [Id, Id, ...unknown[]]
-  readonly action: Deed['action']
+  readonly action: Change['action']
 }
 
 const amounts = z.tuple([z.object({ amount: z.bigint() })])

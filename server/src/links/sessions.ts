@@ -265,10 +265,10 @@ export async function storeRefreshed(
 
 const NOT_ENDED = { ended: null }
 
-type EndDeed = { readonly action: `link.${string}`; readonly before: Facts | null; readonly after: Facts | null }
+type LinkEnd = { readonly action: `link.${string}`; readonly before: Facts | null; readonly after: Facts | null }
 
-function recordEnd(query: Query, by: By, { credentialId, id }: Pick<Session, 'credentialId' | 'id'>, deed: EndDeed) {
-  return record(query, by, { of: credentialId, subject: id, ...deed })
+function recordEnd(query: Query, by: By, { credentialId, id }: Pick<Session, 'credentialId' | 'id'>, end: LinkEnd) {
+  return record(query, by, { of: credentialId, subject: id, ...end })
 }
 
 /**
@@ -279,7 +279,7 @@ export async function endSession(
   pool: pg.Pool,
   session: Session,
   why: NonNullable<Session['ended']>,
-  { by, action }: { readonly by: By; readonly action: EndDeed['action'] },
+  { by, action }: { readonly by: By; readonly action: LinkEnd['action'] },
 ): Promise<void> {
   await inTransaction(pool, async (query) => {
     const { rows } = await query(

@@ -1,4 +1,4 @@
-import { type Deed, may, type Role } from '../kernel/role.ts'
+import { may, type Permission, type Role } from '../kernel/role.ts'
 import type { Mail } from '../storage/mail.ts'
 import { type Block, type Letter, strong, words } from './letter.ts'
 import { nameOf } from './names.ts'
@@ -465,7 +465,8 @@ const ROLE_NAMES: Readonly<Record<Role, readonly [as: string, name: string]>> = 
 }
 
 function rightsOf(role: Role): readonly (readonly [string, string])[] {
-  const right = (deed: Deed, allowed: string, otherwise = 'no') => (may(role, deed) ? allowed : otherwise)
+  const right = (permission: Permission, allowed: string, otherwise = 'no') =>
+    may(role, permission) ? allowed : otherwise
   return [
     ['Keys and playground', right('keys.manage', 'use and create')],
     ['Mandates for agents', right('mandates.give', 'give')],

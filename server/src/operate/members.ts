@@ -6,7 +6,7 @@ import { createInvitations } from '../people/invitations.ts'
 import { readAddress } from '../people/mailbox.ts'
 import { keysDecisionIn } from '../people/member-keys.ts'
 import { addMember, changeRole, type Member, membersOf, removeMember, transfer } from '../people/members.ts'
-import type { Hand } from '../people/workspace-lock.ts'
+import type { Actor } from '../people/workspace-lock.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
 import { action, field, type OperatorParts } from './action.ts'
 import { accountField, idField } from './fields.ts'
@@ -30,7 +30,7 @@ function lineOf({ id, email, name, role, personId, hasSecondFactor }: Member): s
 }
 
 /** An operator needs no role in the workspace. */
-const hand = ({ by }: OperatorParts): Hand => ({ by, personId: null })
+const actor = ({ by }: OperatorParts): Actor => ({ by, personId: null })
 
 const email = field('email', 'e-mail address of the member', emailOf)
 const role = field('role', `role: ${ROLES.join(', ')}`, roleOf)
@@ -44,7 +44,7 @@ const add = action({
   input: z.object({ account: accountField(), email, role }),
   async run(parts, { account, ...invited }) {
     const added = { pool: parts.pool, ids: parts.ids, notices: await parts.letters() }
-    const id = await addMember(added, hand(parts), account, invited).catch(inWords(account))
+    const id = await addMember(added, actor(parts), account, invited).catch(inWords(account))
     return { id, ...invited }
   },
   lines: ({ id, role: given }) => [`Member ${id} added as ${given}.`],
@@ -58,7 +58,7 @@ const setRole = action({
   input: z.object({ account: accountField(), member, role }),
   async run(parts, { account, member: id, role: given }) {
     const changed = { pool: parts.pool, notices: await parts.letters() }
-    await changeRole(changed, hand(parts), account, id, given).catch(inWords(account))
+    await changeRole(changed, actor(parts), account, id, given).catch(inWords(account))
     return { id, role: given }
   },
   lines: ({ id, role: given }) => [`Member ${id} now has the role ${given}.`],
@@ -84,7 +84,7 @@ const remove = action({
   }),
   async run(parts, { account, member: id, keys = null }) {
     const removed = { pool: parts.pool, notices: await parts.letters() }
-    await removeMember(removed, hand(parts), account, id, keys).catch(inWords(account))
+    await removeMember(removed, actor(parts), account, id, keys).catch(inWords(account))
     return { id }
   },
   lines: ({ id }) => [`Member ${id} removed.`],
@@ -102,7 +102,7 @@ const handOver = action({
   }),
   async run(parts, { account, from, to }) {
     const changed = { pool: parts.pool, notices: await parts.letters() }
-    await transfer(changed, hand(parts), account, { from, to }).catch(inWords(account))
+    await transfer(changed, actor(parts), account, { from, to }).catch(inWords(account))
     return { from, to }
   },
   lines: ({ from, to }) => [`Member ${to} is now the owner; ${from} is now an admin.`],
@@ -128,7 +128,7 @@ const invite = action({
       attempts: createAttempts({ pool }),
       settings: { siteUrl },
     })
-    return { id: await invitations.invite(hand(parts), account, invited).catch(inWords(account)) }
+    return { id: await invitations.invite(actor(parts), account, invited).catch(inWords(account)) }
   },
   lines: ({ id }) => [`Invitation ${id} is being sent. It is valid for 7 days.`],
 })

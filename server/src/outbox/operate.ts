@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
-import { type By, type Deed, record } from '../storage/audit.ts'
+import { type By, type Change, record } from '../storage/audit.ts'
 import { inPortions } from '../storage/in-portions.ts'
 import { inTransaction } from '../storage/transaction.ts'
 
@@ -57,7 +57,7 @@ export function dropDead(pool: pg.Pool, by: By, id: Id): Promise<boolean> {
 const changed = z.array(z.object({ kind: z.string() }))
 
 /** Not for whom it was: that may be an address of e-mail, and what the audit log has can't be deleted. */
-async function changeDead(pool: pg.Pool, by: By, id: Id, action: Deed['action'], change: string): Promise<boolean> {
+async function changeDead(pool: pg.Pool, by: By, id: Id, action: Change['action'], change: string): Promise<boolean> {
   return inTransaction(pool, async (query) => {
     const { rows } = await query(`${change} where id = $1 and died_at is not null returning kind`, [id])
     const [letter] = changed.parse(rows)

@@ -12,7 +12,7 @@ import { OPERATOR, personNamed, tellOfAdmin } from './owner-notices.ts'
 import type { PeopleParts, PeopleSettings } from './parts.ts'
 import { hashOf, hashOfToken, newToken } from './tokens.ts'
 import { byPerson, type Visitor } from './visitor.ts'
-import { type Hand, type Locked, withWorkspace } from './workspace-lock.ts'
+import { type Actor, type Locked, withWorkspace } from './workspace-lock.ts'
 
 /** Invitations to a workspace: for one address, by a link in a mail, for a week. */
 
@@ -43,9 +43,9 @@ export type Invitation = Readonly<z.output<typeof invitation>>
 export function createInvitations({ pool, ids, sendMail, attempts, settings }: Parts) {
   return {
     /** Invites an address; another invitation that it has from this workspace is over with it. */
-    async invite(hand: Hand, workspaceId: Id, typed: Invited): Promise<Id> {
-      await requireInvite(hand, workspaceId, typed)
-      return inviteWithin(pool, hand, workspaceId, typed)
+    async invite(actor: Actor, workspaceId: Id, typed: Invited): Promise<Id> {
+      await requireInvite(actor, workspaceId, typed)
+      return inviteWithin(pool, actor, workspaceId, typed)
     },
 
     requireInvite,
@@ -82,8 +82,8 @@ export function createInvitations({ pool, ids, sendMail, attempts, settings }: P
     },
 
     /** False where it was decided before. */
-    revokeInvitation(hand: Hand, workspaceId: Id, id: Id, on: Transactions = pool): Promise<boolean> {
-      return withWorkspace(on, workspaceId, hand, async ({ query, by, requireChange }) => {
+    revokeInvitation(actor: Actor, workspaceId: Id, id: Id, on: Transactions = pool): Promise<boolean> {
+      return withWorkspace(on, workspaceId, actor, async ({ query, by, requireChange }) => {
         const { rows } = await query(
           'select role from invitations where id = $1 and workspace_id = $2 and decided_at is null for update',
           [id, workspaceId],
@@ -110,19 +110,19 @@ export function createInvitations({ pool, ids, sendMail, attempts, settings }: P
   }
 
   /** Refuses who may not invite, and who invites too often. It has to be asked outside of every transaction, before the invitation is made. */
-  async function requireInvite(hand: Hand, workspaceId: Id, { email, role }: Invited): Promise<void> {
+  async function requireInvite(actor: Actor, workspaceId: Id, { email, role }: Invited): Promise<void> {
     const { limits } = attempts
     const tried = [
       { limit: limits.invitationsOfWorkspace, key: hashOf(workspaceId) },
       { limit: limits.invitationsToAddress, key: hashOf(requireAddress(email)) },
     ]
     // Whoever may not invite must not use up what those may who do.
-    await withWorkspace(pool, workspaceId, hand, async ({ requireChange }) => requireChange(null, role))
+    await withWorkspace(pool, workspaceId, actor, async ({ requireChange }) => requireChange(null, role))
     await attempts.take(tried)
   }
 
-  function inviteWithin(on: Transactions, hand: Hand, workspaceId: Id, { email, role }: Invited): Promise<Id> {
-    return withWorkspace(on, workspaceId, hand, (locked) => add(locked, { email: requireAddress(email), role }))
+  function inviteWithin(on: Transactions, actor: Actor, workspaceId: Id, { email, role }: Invited): Promise<Id> {
+    return withWorkspace(on, workspaceId, actor, (locked) => add(locked, { email: requireAddress(email), role }))
   }
 
   async function add(locked: Locked, { email, role }: Invited): Promise<Id> {
@@ -177,8 +177,8 @@ export function createInvitations({ pool, ids, sendMail, attempts, settings }: P
     await close(query, open.id, decision)
     const by = byPerson(personId, visitor)
     if (decision === 'decline') {
-      const deed = { of: workspaceId, subject: open.id, before: { role: open.role }, after: null }
-      await record(query, by, { action: 'invitation.declined', ...deed })
+      const change = { of: workspaceId, subject: open.id, before: { role: open.role }, after: null }
+      await record(query, by, { action: 'invitation.declined', ...change })
       return { workspaceId }
     }
     await requireUnstopped(query, workspaceId)

@@ -15,7 +15,7 @@ import { type Notices, tellOfAdmin, tellOfRemoval } from './owner-notices.ts'
 import type { PeopleParts } from './parts.ts'
 import { byPerson, type Visitor } from './visitor.ts'
 import { ownWorkspace } from './welcome.ts'
-import { type Hand, type Locked, revokeBeyond, withWorkspace } from './workspace-lock.ts'
+import { type Actor, type Locked, revokeBeyond, withWorkspace } from './workspace-lock.ts'
 
 /** Members of workspaces: who they are, which role they have, and how that ends. A workspace that has an owner keeps one. */
 
@@ -122,12 +122,12 @@ type Parts = { readonly pool: Transactions; readonly notices: Notices }
 
 export function changeRole(
   { pool, notices }: Parts,
-  hand: Hand,
+  actor: Actor,
   workspaceId: Id,
   memberId: Id,
   to: Role,
 ): Promise<void> {
-  return withWorkspace(pool, workspaceId, hand, async (locked) => {
+  return withWorkspace(pool, workspaceId, actor, async (locked) => {
     const found = await findMember(locked, memberId)
     locked.requireChange(found.role, to)
     if (found.role === to) return
@@ -139,12 +139,12 @@ export function changeRole(
 /** Who has keys that work goes only with a decision on them; null where there is none. */
 export function removeMember(
   { pool, notices }: Parts,
-  hand: Hand,
+  actor: Actor,
   workspaceId: Id,
   memberId: Id,
   keys: KeysDecision | null,
 ): Promise<void> {
-  return withWorkspace(pool, workspaceId, hand, async (locked) => {
+  return withWorkspace(pool, workspaceId, actor, async (locked) => {
     const found = await findMember(locked, memberId)
     // Anybody may go.
     if (found.person_id === null || found.person_id !== locked.personId) {
@@ -158,14 +158,14 @@ export function removeMember(
 /** A person goes by themselves. */
 export function leave(
   { pool, notices }: Parts,
-  hand: Hand & { readonly personId: Id },
+  actor: Actor & { readonly personId: Id },
   workspaceId: Id,
   keys: KeysDecision | null,
 ): Promise<void> {
-  return withWorkspace(pool, workspaceId, hand, async (locked) => {
+  return withWorkspace(pool, workspaceId, actor, async (locked) => {
     const { rows } = await locked.query('select id from members where workspace_id = $1 and person_id = $2', [
       workspaceId,
-      hand.personId,
+      actor.personId,
     ])
     const { id } = z.object({ id: z.string() }).parse(rows[0])
     await remove(locked, notices, await findMember(locked, id), { action: 'member.left', keys })
@@ -175,8 +175,13 @@ export function leave(
 type Transfer = { readonly from: Id; readonly to: Id }
 
 /** An owner makes another member one, and is an admin from then on: both, or neither. */
-export function transfer({ pool, notices }: Parts, hand: Hand, workspaceId: Id, { from, to }: Transfer): Promise<void> {
-  return withWorkspace(pool, workspaceId, hand, async (locked) => {
+export function transfer(
+  { pool, notices }: Parts,
+  actor: Actor,
+  workspaceId: Id,
+  { from, to }: Transfer,
+): Promise<void> {
+  return withWorkspace(pool, workspaceId, actor, async (locked) => {
     const [giver, taker] = [await findMember(locked, from), await findMember(locked, to)]
     locked.requireChange('owner', 'owner')
     if (giver.role !== 'owner' || giver.id === taker.id || taker.person_id === null)
@@ -196,7 +201,7 @@ export function transfer({ pool, notices }: Parts, hand: Hand, workspaceId: Id, 
   })
 }
 
-/** The membership of a person, by whose hand something is done. */
+/** The membership of the person who acts. */
 export async function memberIdOf(pool: pg.Pool, workspaceId: Id, personId: Id): Promise<Id> {
   const { rows } = await pool.query('select id from members where workspace_id = $1 and person_id = $2', [
     workspaceId,
@@ -211,11 +216,11 @@ type Named = { readonly email: string; readonly role: Role }
 /** Enters somebody by address, for an operator: at once where a person has it, and otherwise once somebody has. */
 export function addMember(
   { pool, ids, notices }: Parts & { readonly ids: Ids },
-  hand: Hand,
+  actor: Actor,
   workspaceId: Id,
   { email, role: given }: Named,
 ): Promise<Id> {
-  return withWorkspace(pool, workspaceId, hand, async (locked) => {
+  return withWorkspace(pool, workspaceId, actor, async (locked) => {
     locked.requireChange(null, given)
     const { query, by } = locked
     await requireRoom(query, workspaceId)
@@ -250,7 +255,7 @@ export async function requireRoom(query: Query, workspaceId: Id): Promise<void> 
   if (rows[0]?.is_full !== false) throw new Fault('members_full', { detail: `The limit is ${MEMBERS_OF_WORKSPACE}.` })
 }
 
-/** Where something changes, and by whose hand. */
+/** Where something changes, and who changes it. */
 function changeIn({ workspaceId, name, personId }: Locked) {
   return { workspace: { id: workspaceId, name }, personId }
 }

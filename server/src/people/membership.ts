@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
-import { type Deed, may, ROLES } from '../kernel/role.ts'
+import { may, type Permission, ROLES } from '../kernel/role.ts'
 import { queryOn, type Transactions } from '../storage/transaction.ts'
 
 /** A workspace as one of its members finds it. */
@@ -47,8 +47,8 @@ export async function findPlace(on: Transactions, { personId, workspaceId, isLoc
   return findPlace(on, { personId, workspaceId })
 }
 
-export function requireDeed({ role }: Pick<Place, 'role'>, deed: Deed): void {
-  if (!may(role, deed))
+export function requirePermission({ role }: Pick<Place, 'role'>, permission: Permission): void {
+  if (!may(role, permission))
     throw new Fault('forbidden', { detail: `Your role is ${role}, which may not do this. Ask an owner or admin.` })
 }
 

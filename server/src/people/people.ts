@@ -13,7 +13,7 @@ import * as sessions from './sessions.ts'
 import { createSignIn } from './sign-in.ts'
 import { createSignUp } from './sign-up.ts'
 import { byPerson, type Visitor } from './visitor.ts'
-import { type Hand, handOf } from './workspace-lock.ts'
+import { type Actor, actorOf } from './workspace-lock.ts'
 
 type Parts = Omit<PeopleParts, 'attempts'> & { readonly attempts?: Attempts }
 
@@ -41,30 +41,30 @@ export function createPeople({ attempts: given, ...rest }: Parts) {
     membersOf: (workspaceId: Id) => members.membersOf(pool, workspaceId),
     createWorkspace: (personId: Id, name: string, visitor: Visitor, on: Transactions = pool) =>
       members.foundWorkspace(parts, personId, name, visitor, on),
-    changeRole: (actor: Id, workspaceId: Id, memberId: Id, role: Role, visitor: Visitor) =>
-      members.changeRole({ pool, notices }, handOf(actor, visitor), workspaceId, memberId, role),
-    removeMember: (actor: Id, workspaceId: Id, memberId: Id, visitor: Visitor, keys: KeysDecision | null = null) =>
-      members.removeMember({ pool, notices }, handOf(actor, visitor), workspaceId, memberId, keys),
+    changeRole: (personId: Id, workspaceId: Id, memberId: Id, role: Role, visitor: Visitor) =>
+      members.changeRole({ pool, notices }, actorOf(personId, visitor), workspaceId, memberId, role),
+    removeMember: (personId: Id, workspaceId: Id, memberId: Id, visitor: Visitor, keys: KeysDecision | null = null) =>
+      members.removeMember({ pool, notices }, actorOf(personId, visitor), workspaceId, memberId, keys),
     leave: (personId: Id, workspaceId: Id, visitor: Visitor, keys: KeysDecision | null = null) =>
-      members.leave({ pool, notices }, { ...handOf(personId, visitor), personId }, workspaceId, keys),
+      members.leave({ pool, notices }, { ...actorOf(personId, visitor), personId }, workspaceId, keys),
     keysOfMember: (workspaceId: Id, memberId: Id) => keysOfMember(pool, workspaceId, memberId),
-    async transfer(actor: Id, workspaceId: Id, toMemberId: Id, visitor: Visitor): Promise<void> {
-      const from = await members.memberIdOf(pool, workspaceId, actor)
-      await members.transfer({ pool, notices }, handOf(actor, visitor), workspaceId, { from, to: toMemberId })
+    async transfer(personId: Id, workspaceId: Id, toMemberId: Id, visitor: Visitor): Promise<void> {
+      const from = await members.memberIdOf(pool, workspaceId, personId)
+      await members.transfer({ pool, notices }, actorOf(personId, visitor), workspaceId, { from, to: toMemberId })
     },
 
-    invite: (actor: Id, workspaceId: Id, invited: Invited, visitor: Visitor) =>
-      invitations.invite(handOf(actor, visitor), workspaceId, invited),
+    invite: (personId: Id, workspaceId: Id, invited: Invited, visitor: Visitor) =>
+      invitations.invite(actorOf(personId, visitor), workspaceId, invited),
     /** The two steps of it, for whoever makes the invitation a part of a transaction. */
     requireInvite: invitations.requireInvite,
     inviteWithin: invitations.inviteWithin,
     readInvitation: invitations.readInvitation,
     decideInvitation: invitations.decideInvitation,
     invitationsOf: invitations.invitationsOf,
-    revokeInvitation: (actor: Id, workspaceId: Id, id: Id, visitor: Visitor) =>
-      invitations.revokeInvitation(handOf(actor, visitor), workspaceId, id),
-    revokeInvitationWithin: (on: Transactions, hand: Hand, workspaceId: Id, id: Id) =>
-      invitations.revokeInvitation(hand, workspaceId, id, on),
+    revokeInvitation: (personId: Id, workspaceId: Id, id: Id, visitor: Visitor) =>
+      invitations.revokeInvitation(actorOf(personId, visitor), workspaceId, id),
+    revokeInvitationWithin: (on: Transactions, actor: Actor, workspaceId: Id, id: Id) =>
+      invitations.revokeInvitation(actor, workspaceId, id, on),
 
     forgetUnconfirmed: () => forgetUnconfirmed(pool),
   }

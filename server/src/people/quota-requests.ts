@@ -3,7 +3,7 @@ import { betterOf, concurrencyFor, type TierLimits } from '../catalogue/tiers.ts
 import { loadWorkspace, type WorkspaceRecord } from '../identity/workspace-record.ts'
 import { Fault } from '../kernel/fault.ts'
 import { type Id, type Ids, isId } from '../kernel/ids.ts'
-import { type By, type Deed, record } from '../storage/audit.ts'
+import { type By, type Change, record } from '../storage/audit.ts'
 import type { SendMail } from '../storage/mail.ts'
 import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
 import { requireFewToday } from '../workspaces/few-a-day.ts'
@@ -227,7 +227,7 @@ async function end(
   by: By,
   id: Id,
   { state, note, granted }: Ended,
-  { before, after }: Pick<Deed, 'before' | 'after'> = { before: null, after: null },
+  { before, after }: Pick<Change, 'before' | 'after'> = { before: null, after: null },
 ): Promise<QuotaRequest> {
   const { requestsPerMinute = null, tokensPerMinute = null, concurrency = null } = granted ?? {}
   const { rows } = await query(

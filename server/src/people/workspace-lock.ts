@@ -13,9 +13,9 @@ import { byPerson, type Visitor } from './visitor.ts'
  */
 
 /** Who changes something: a person, who needs a role for it, or an operator, who needs none. */
-export type Hand = { readonly by: By; readonly personId: Id | null }
+export type Actor = { readonly by: By; readonly personId: Id | null }
 
-export function handOf(personId: Id, visitor: Visitor): Hand {
+export function actorOf(personId: Id, visitor: Visitor): Actor {
   return { by: byPerson(personId, visitor), personId }
 }
 
@@ -35,7 +35,7 @@ const nameRow = z.object({ name: z.string() })
 export function withWorkspace<T>(
   on: Transactions,
   workspaceId: Id,
-  { by, personId }: Hand,
+  { by, personId }: Actor,
   work: (locked: Locked) => Promise<T>,
 ): Promise<T> {
   return inTransaction(on, async (query) => {

@@ -28,7 +28,7 @@ type Fact = string | number | boolean | null | readonly Fact[] | Facts
 /** A row of small values as it is, whatever it has: what is removed need not be understood. */
 export const factsRow = z.record(z.string(), z.json())
 
-export type Deed = {
+export type Change = {
   /** What was changed and how, such as `key.revoked`. */
   readonly action: `${string}.${string}`
   /** Whose it is: the id of a workspace, or of an account or a key of one. */
@@ -42,8 +42,8 @@ export type Deed = {
 }
 
 /** Writes down who changed what. */
-export async function record(query: Query, { actor, origin }: By, deed: Deed): Promise<void> {
-  const { action, of = null, subject, before, after } = deed
+export async function record(query: Query, { actor, origin }: By, change: Change): Promise<void> {
+  const { action, of = null, subject, before, after } = change
   await query(
     `insert into audit (actor, action, workspace_id, subject, before, after, origin)
      values ($1, $2, workspace_of(one => $3), $4, $5, $6, $7)`,
@@ -73,7 +73,7 @@ function textOf(text: string): string {
 }
 
 /** What differs between two states of something. Null for what was not there, and for what is no more: then all of the other. */
-export function difference(before: Facts | null, after: Facts | null): Pick<Deed, 'before' | 'after'> {
+export function difference(before: Facts | null, after: Facts | null): Pick<Change, 'before' | 'after'> {
   if (before === null || after === null) return { before, after }
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
     (name) => JSON.stringify(before[name] ?? null) !== JSON.stringify(after[name] ?? null),

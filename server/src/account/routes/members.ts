@@ -9,7 +9,7 @@ import { mayChange, ROLES } from '../../kernel/role.ts'
 import { spendOfKeys } from '../../ledger/key-spend.ts'
 import { KEYS_DECISION, keysDecisionIn, keysOfMember, undecidedKeys } from '../../people/member-keys.ts'
 import { changeRole, type Member, membersOf, removeMember, transfer } from '../../people/members.ts'
-import type { Hand } from '../../people/workspace-lock.ts'
+import type { Actor } from '../../people/workspace-lock.ts'
 import type { Transactions } from '../../storage/transaction.ts'
 import type { Member as Asker } from '../authenticate.ts'
 import type { AccountParts } from '../parts.ts'
@@ -43,8 +43,8 @@ async function memberIn(on: Transactions, workspaceId: Id, id: string | undefine
   return toldMember(found)
 }
 
-/** Whose hand it is, and through which grant. */
-function handOf({ personId, by }: Asker): Hand {
+/** Who acts, and through which grant. */
+function actorOf({ personId, by }: Asker): Actor {
   return { personId, by }
 }
 
@@ -132,7 +132,7 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     async run(parts, { member: asker, place, params, body, on, requireMatch }) {
       const before = await memberIn(on, place.id, params.member_id)
       requireMatch(before)
-      await changeRole(partsOn(parts, on), handOf(asker), place.id, before.id, body.role)
+      await changeRole(partsOn(parts, on), actorOf(asker), place.id, before.id, body.role)
       return { body: await memberIn(on, place.id, before.id) }
     },
   }),
@@ -163,7 +163,7 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     async run(parts, { member: asker, place, params, on, query: { keys } }) {
       const before = await memberIn(on, place.id, params.member_id)
       const decision = keys === undefined ? null : keysDecisionIn(keys)
-      await removeMember(partsOn(parts, on), handOf(asker), place.id, before.id, decision)
+      await removeMember(partsOn(parts, on), actorOf(asker), place.id, before.id, decision)
       return { body: before }
     },
   }),
@@ -179,7 +179,7 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     answer: { description: 'The new owner.', body: member },
     async run(parts, { member: asker, place, body, on }) {
       const to = await memberIn(on, place.id, body.member_id)
-      await transfer(partsOn(parts, on), handOf(asker), place.id, { from: place.memberId, to: to.id })
+      await transfer(partsOn(parts, on), actorOf(asker), place.id, { from: place.memberId, to: to.id })
       return { body: await memberIn(on, place.id, to.id) }
     },
   }),
@@ -210,10 +210,10 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     answer: { status: 201, description: 'The invitation.', body: invitation },
     codes: ['already_member', 'members_full'],
     async prepare({ people }, { member: asker, place, body }) {
-      await people.requireInvite(handOf(asker), place.id, body)
+      await people.requireInvite(actorOf(asker), place.id, body)
     },
     async run({ people }, { member: asker, place, body, on }) {
-      const id = await people.inviteWithin(on, handOf(asker), place.id, body)
+      const id = await people.inviteWithin(on, actorOf(asker), place.id, body)
       const made = (await people.invitationsOf(place.id, on)).find((one) => one.id === id)
       if (made === undefined) throw new Error('an invitation that was just made is not there')
       return { body: toldInvitation(made) }
@@ -232,7 +232,7 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     async run({ people }, { member: asker, place, params, on }) {
       const before = (await people.invitationsOf(place.id, on)).find((one) => one.id === params.invitation_id)
       if (before === undefined) throw new Fault('resource_not_found')
-      await people.revokeInvitationWithin(on, handOf(asker), place.id, before.id)
+      await people.revokeInvitationWithin(on, actorOf(asker), place.id, before.id)
       return { body: toldInvitation(before) }
     },
   }),

@@ -1,5 +1,5 @@
 import { type Html, html } from '../../kernel/html.ts'
-import { type Deed, may, type Role } from '../../kernel/role.ts'
+import { may, type Permission, type Role } from '../../kernel/role.ts'
 import { button, callout, type FormParts, form, wayOn } from '../../pages/form.ts'
 import { icon } from '../../pages/icons.ts'
 import type { Page, Pages } from '../../pages/page.ts'
@@ -71,20 +71,20 @@ ${wayOn('/sessions', 'Go to your account')}`,
   })
 }
 
-type Right = { readonly what: string; readonly deed: Deed; readonly word: string }
+type Right = { readonly what: string; readonly permission: Permission; readonly word: string }
 
 const RIGHTS: readonly Right[] = [
-  { what: 'Usage, requests, members', deed: 'workspace.read', word: 'Read' },
-  { what: 'Keys and playground', deed: 'keys.manage', word: 'Use and create' },
-  { what: 'Mandates for agents', deed: 'mandates.give', word: 'Give' },
-  { what: 'Balance and statements', deed: 'billing.read', word: 'Read' },
-  { what: 'Credit and payment', deed: 'billing.manage', word: 'Add and change' },
-  { what: 'Members and roles', deed: 'members.manage', word: 'Invite and change' },
-  { what: 'Ownership', deed: 'owners.manage', word: 'Transfer and close' },
+  { what: 'Usage, requests, members', permission: 'workspace.read', word: 'Read' },
+  { what: 'Keys and playground', permission: 'keys.manage', word: 'Use and create' },
+  { what: 'Mandates for agents', permission: 'mandates.give', word: 'Give' },
+  { what: 'Balance and statements', permission: 'billing.read', word: 'Read' },
+  { what: 'Credit and payment', permission: 'billing.manage', word: 'Add and change' },
+  { what: 'Members and roles', permission: 'members.manage', word: 'Invite and change' },
+  { what: 'Ownership', permission: 'owners.manage', word: 'Transfer and close' },
 ]
 
-function rightOf(role: Role, { what, deed, word }: Right): Html {
-  return may(role, deed)
+function rightOf(role: Role, { what, permission, word }: Right): Html {
+  return may(role, permission)
     ? html`<tr><th scope="row">${what}</th><td>${icon('check')}${word}</td></tr>
 `
     : html`<tr><th scope="row">${what}</th><td class="fb-dim">${icon('no')}No</td></tr>
