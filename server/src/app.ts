@@ -1,7 +1,7 @@
 import { type Contracts, createContracts } from './app/contracts.ts'
-import { createFaces } from './app/faces.ts'
 import { createGateway, type Gateway } from './app/gateway.ts'
 import { createInfrastructure, type Infrastructure, STALE_MS } from './app/infrastructure.ts'
+import { createInterfaces } from './app/interfaces.ts'
 import type { ListeningRole } from './app/listeners.ts'
 import { createMoney, type Money } from './app/money.ts'
 import type { Start } from './app/options.ts'
@@ -46,7 +46,7 @@ export async function startApp(config: Config, options: Start): Promise<App> {
   const site = config.roles.includes('site')
     ? (await import('./app/people.ts')).createSiteParts(infrastructure, work.outbound)
     : null
-  const listeners = await createFaces(infrastructure, money, gateway, { contracts, site }, options)
+  const listeners = await createInterfaces(infrastructure, money, gateway, { contracts, site }, options)
   const parts = { infrastructure, money, gateway, work, contracts, site, listeners }
   const { log } = infrastructure
   try {

@@ -19,7 +19,7 @@ import {
 } from './installation.ts'
 import { traceOf } from './refusals-trace.ts'
 
-/** What a key may use, over every face of the service and every process: what is outside its scopes is refused before anything is spent. */
+/** What a key may use, over every interface of the service and every process: what is outside its scopes is refused before anything is spent. */
 const PROCESSES = 3
 const database = await freshDatabase()
 const installation = await startInstallation(database.url, { processes: PROCESSES })

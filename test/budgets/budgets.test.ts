@@ -235,7 +235,7 @@ describe('a budget', () => {
     assert.deepEqual(await verifyLedger(pool, [customer.accountId]), [])
   })
 
-  it('trap: a second protocol or an agent bypasses it: every face names the end user, by its body or by the header', async () => {
+  it('trap: a second protocol or an agent bypasses it: every interface names the end user, by its body or by the header', async () => {
     const customer = await makeCustomer(pool, {
       key: {
         budget: { period: 'total', amount: nanos(5_000_000_000n) },

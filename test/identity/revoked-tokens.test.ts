@@ -4,10 +4,10 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import { createDatabaseTime } from '../../server/src/calls/ownership.ts'
 import { revokeAccessToken } from '../../server/src/grants/access-tokens.ts'
 import { revokeGrant, setGrantBudget } from '../../server/src/grants/grants.ts'
-import type { Face } from '../../server/src/identity/faces.ts'
 import { createFailuresByAddress } from '../../server/src/identity/failures-by-address.ts'
 import { createIdentify } from '../../server/src/identity/identify.ts'
 import { hashOf } from '../../server/src/identity/key-format.ts'
+import type { Resource } from '../../server/src/identity/resources.ts'
 import { systemClock as clock } from '../../server/src/kernel/clock.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
@@ -36,7 +36,7 @@ const feed = {
 const time = createDatabaseTime(clock)
 const failures = createFailuresByAddress({ clock })
 const identify = createIdentify({ pool, feed, clock, time, metrics: createMetrics(), failures })
-const FACE: Face = { audience: AUDIENCE, callScope: 'calls' }
+const RESOURCE: Resource = { audience: AUDIENCE, callScope: 'calls' }
 
 let seen = 0n
 /** Reads the change log from where it was read last. */
@@ -63,11 +63,11 @@ async function known(): Promise<Granted> {
   await readChanges()
   await who(granted)
   // From memory now: no promise, no look-up.
-  assert.ok(!(identify(new Secret(granted.token), anotherAddress(), FACE) instanceof Promise))
+  assert.ok(!(identify(new Secret(granted.token), anotherAddress(), RESOURCE) instanceof Promise))
   return granted
 }
 
-const who = async ({ token }: Pick<Granted, 'token'>) => identify(new Secret(token), anotherAddress(), FACE)
+const who = async ({ token }: Pick<Granted, 'token'>) => identify(new Secret(token), anotherAddress(), RESOURCE)
 const refused = { code: 'invalid_credential' }
 
 describe('a token that a process knows', () => {

@@ -6,11 +6,11 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { createDatabaseTime } from '../../server/src/calls/ownership.ts'
 import { revokeGrant } from '../../server/src/grants/grants.ts'
-import type { Face } from '../../server/src/identity/faces.ts'
 import { createFailuresByAddress } from '../../server/src/identity/failures-by-address.ts'
 import { createIdentify } from '../../server/src/identity/identify.ts'
 import { makeAccessToken, makeKey } from '../../server/src/identity/key-format.ts'
 import { revokeKey } from '../../server/src/identity/keys.ts'
+import type { Resource } from '../../server/src/identity/resources.ts'
 import { systemClock as clock } from '../../server/src/kernel/clock.ts'
 import { Fault } from '../../server/src/kernel/fault.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
@@ -50,7 +50,7 @@ let revoked: Customer
  * Ids that nobody has, each right behind one that somebody has: the same rows are read for both. How long a row takes to read
  * differs by what has become of it, which says nothing of an id beside it.
  */
-const FACE: Face = { audience: AUDIENCE, callScope: 'calls' }
+const RESOURCE: Resource = { audience: AUDIENCE, callScope: 'calls' }
 let granted: Granted
 let ended: Granted
 let expired = ''
@@ -68,8 +68,8 @@ before(async () => {
   besideKnown = ids.next()
   revoked = await makeCustomer(pools.rest)
   besideRevoked = ids.next()
-  await identify(new Secret(known.secret), ADDRESS, FACE)
-  await identify(new Secret(revoked.secret), ADDRESS, FACE)
+  await identify(new Secret(known.secret), ADDRESS, RESOURCE)
+  await identify(new Secret(revoked.secret), ADDRESS, RESOURCE)
   await revokeKey({ pool: pools.rest, ids }, ACTOR, revoked.keyId)
   const { workspaceId } = known
   const audiences = [AUDIENCE, MCP_AUDIENCE]
@@ -83,7 +83,7 @@ before(async () => {
      values ($1, $2, 'x', '{calls}', clock_timestamp())`,
     [Buffer.alloc(32), granted.id],
   )
-  for (const { token } of [granted, ended]) await identify(new Secret(token), ADDRESS, FACE)
+  for (const { token } of [granted, ended]) await identify(new Secret(token), ADDRESS, RESOURCE)
   await revokeGrant({ pool: pools.rest }, ACTOR, ended.id)
 })
 after(async () => {
@@ -101,7 +101,7 @@ const wrongKeyOf = (id: string) => makeKey(id, 'live', 5)
 async function timeRefusal(credential: Secret): Promise<number> {
   const startedAt = process.hrtime.bigint()
   try {
-    await identify(credential, ADDRESS, FACE)
+    await identify(credential, ADDRESS, RESOURCE)
   } catch (error) {
     const took = Number(process.hrtime.bigint() - startedAt)
     assert.ok(error instanceof Fault && error.code === 'invalid_credential', String(error))
@@ -142,7 +142,7 @@ async function statementsOf(guess: Guess) {
 /** Whether the key is let in without a look-up. What was told of it at first, its creation for one, takes it out of memory again. */
 async function isInMemory({ secret }: Customer): Promise<boolean> {
   const query = mock.method(pools.rest, 'query')
-  await identify(new Secret(secret), ADDRESS, FACE)
+  await identify(new Secret(secret), ADDRESS, RESOURCE)
   const asked = query.mock.callCount()
   query.mock.restore()
   return asked === 0

@@ -162,7 +162,7 @@ describe('an access token', () => {
     await warm(slash.token)
   })
 
-  it('without the scope of calls can make none, on this face and for this account', async () => {
+  it('without the scope of calls can make none, on this resource and for this account', async () => {
     const { workspaceId } = await customer()
     const scopes = ['calls', 'agent', 'account.read'] as const
     const granted = await makeGranted(pool, { workspaceId, scopes })

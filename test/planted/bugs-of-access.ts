@@ -14,8 +14,8 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/identity/identify.ts',
-        find: 'remembered && sourceOf(remembered).peek(remembered, face)',
-        replace: 'sourceOf(given).peek(given, face)',
+        find: 'remembered && sourceOf(remembered).peek(remembered, resource)',
+        replace: 'sourceOf(given).peek(given, resource)',
       },
       {
         file: KEY_SOURCE,

@@ -1,5 +1,5 @@
 import { memberOf } from '../catalogue/price.ts'
-import type { AgentFace, AgentRequest } from '../http/agent-routes.ts'
+import type { AgentRequest, AgentRoutes } from '../http/agent-routes.ts'
 import { retryAfterSecondsOf } from '../http/retry-after.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
@@ -23,7 +23,7 @@ const ENVELOPE_DEPTH = 5
 const JSON_HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store' }
 
 /** The agent server: MCP over HTTP, without sessions. Any process answers any request. */
-export function createAgentFace(parts: Parts): AgentFace {
+export function createAgentServer(parts: Parts): AgentRoutes {
   const { metadata, version, provider, jsonLimits, isOurOrigin, begin, refused } = parts
   const metaNames = createMetaNames(provider)
   const callTool = createTools(parts, metaNames)

@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts'
-import { type AgentFace, agentFamilies } from '../http/agent-routes.ts'
+import { type AgentRoutes, agentFamilies } from '../http/agent-routes.ts'
 import { createEdge, type Edge, type EdgeParts } from '../http/edge.ts'
 import type { Family } from '../http/families.ts'
 import { createLinkPages, type LinkPages } from '../http/link-page.ts'
@@ -43,16 +43,16 @@ type Parts = {
   /** What callers reach on base_url. */
   readonly families: (shown: { readonly assets: Assets; readonly linkPages: LinkPages }) => readonly Family[]
   /** What agents reach on mcp_url. */
-  readonly agent: () => Promise<AgentFace & { readonly challenge: NonNullable<Policy['challenge']> }>
+  readonly agent: () => Promise<AgentRoutes & { readonly challenge: NonNullable<Policy['challenge']> }>
   /** What people and clients reach on site_url. */
-  readonly siteRoutes: (pages: Pages) => Promise<SiteFace>
+  readonly siteRoutes: (pages: Pages) => Promise<SiteRoutes>
   /** What base_url says of itself to clients, where tokens are issued for it. */
   readonly baseMetadata: { readonly path: string; readonly metadata: object } | null
   /** What programs read on site_url. */
   readonly contractFamilies: readonly Family[]
 }
 
-export type SiteFace = {
+export type SiteRoutes = {
   readonly pages: readonly PageRoute[]
   /** What the authorization server answers by itself; none where there is none. */
   readonly raw: readonly RawRoute[]
@@ -95,22 +95,22 @@ export async function createListeners(parts: Parts): Promise<readonly Listener<L
         exposedHeaders: [...Object.values(headerNames), 'WWW-Authenticate'],
       }),
     site: async () => {
-      const face = await siteRoutes(sitePages)
+      const routes = await siteRoutes(sitePages)
       return createEdge({
         ...shared,
         policy: createSitePolicy(http.site_url),
-        faultPage: face.faultPage,
-        families: [...siteFamilies(face), assetsFamily(assets), face.account, ...contractFamilies],
+        faultPage: routes.faultPage,
+        families: [...siteFamilies(routes), assetsFamily(assets), routes.account, ...contractFamilies],
       })
     },
     agent: async () => {
-      const face = await agent()
+      const routes = await agent()
       return createEdge({
         ...shared,
-        policy: createAgentPolicy(http.mcp_url, face.challenge, home),
+        policy: createAgentPolicy(http.mcp_url, routes.challenge, home),
         keyRefused,
         mustShed: createShedding({ clock, log, waitMs }),
-        families: agentFamilies(face, http.body_bytes),
+        families: agentFamilies(routes, http.body_bytes),
         corsOrigins: http.cors_origins,
         exposedHeaders: ['WWW-Authenticate'],
       })
@@ -122,7 +122,7 @@ export async function createListeners(parts: Parts): Promise<readonly Listener<L
   return Promise.all(roles.map(async (role) => ({ role, edge: await edges[role](), at: config.listen[role] })))
 }
 
-function siteFamilies({ pages, raw }: SiteFace): readonly Family[] {
+function siteFamilies({ pages, raw }: SiteRoutes): readonly Family[] {
   const oauth = { name: 'oauth', dialect: 'oauth', bodyBytes: OAUTH_BYTES, routes: raw } as const
   return [
     siteFamily(pages),

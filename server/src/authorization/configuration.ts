@@ -132,7 +132,7 @@ function featuresOf({ resources, documents, operatorSecret }: Parts): Configurat
         if (resource === undefined) throw new errors.InvalidTarget('there is no such resource here')
         if (isNewRequest(ctx)) requireScope(ctx.oidc.params, resources)
         return {
-          scope: SCOPES_OF[resource.face].join(' '),
+          scope: SCOPES_OF[resource.name].join(' '),
           audience: resource.audience,
           accessTokenTTL: ACCESS_TOKEN_SECONDS,
           accessTokenFormat: 'opaque',

@@ -2,8 +2,8 @@ import { type AdapterPayload, errors, Provider } from 'oidc-provider'
 import type pg from 'pg'
 import { findAccessToken, issueAccessToken } from '../grants/access-tokens.ts'
 import { endGrantOnce, findGrant } from '../grants/grants.ts'
-import { isOAuthScope } from '../identity/faces.ts'
 import { hashOf, parseCredential } from '../identity/key-format.ts'
+import { isOAuthScope } from '../identity/resources.ts'
 import { Fault } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
 import { Secret } from '../kernel/secret.ts'
@@ -46,8 +46,8 @@ export function createGrantBook({ pool, states, resources, attempts, tellReuse }
       rememberShard(Provider.ctx?.req, grant.shard)
       const { personId, clientId, audiences, oauthScopes, createdAt, expiresAt } = grant
       const scopesFor = (audience: string) => {
-        const face = resources.named(audience)?.face
-        return face === undefined ? [] : oauthScopes.filter((scope) => isScopeOf(face, scope))
+        const name = resources.named(audience)?.name
+        return name === undefined ? [] : oauthScopes.filter((scope) => isScopeOf(name, scope))
       }
       return {
         ...{ jti: id, kind: 'Grant', accountId: personId, clientId },

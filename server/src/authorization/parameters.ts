@@ -34,7 +34,7 @@ function scopesOfGrants(scope: string): string {
 function defaultScope(given: URLSearchParams, resources: Resources): string {
   const named = given.getAll('resource').map((url) => resources.named(url))
   const asked = (named.length === 0 ? [resources.unnamed] : named).filter((one): one is Resource => one !== undefined)
-  return [...new Set(asked.flatMap(({ face }) => DEFAULT_SCOPES[face]))].join(' ')
+  return [...new Set(asked.flatMap(({ name }) => DEFAULT_SCOPES[name]))].join(' ')
 }
 
 /** A code in a fragment, or in a form that a script sends, is nothing that a client of ours needs. */

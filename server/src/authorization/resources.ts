@@ -1,9 +1,9 @@
-import { audienceOf, type OAuthScope } from '../identity/faces.ts'
-import { type FaceName, isScopeOf, SCOPES_OF, scopesIn, TOLD_SCOPES } from './scopes.ts'
+import { audienceOf, type OAuthScope } from '../identity/resources.ts'
+import { isScopeOf, type ResourceName, SCOPES_OF, scopesIn, TOLD_SCOPES } from './scopes.ts'
 
 /** What a token can be for. A token for one of them is nothing to the others. */
 export type Resource = {
-  readonly face: FaceName
+  readonly name: ResourceName
   /** As the operator wrote it: some clients compare it with what they were given, to the letter. */
   readonly url: string
   /** As it stands in a token. */
@@ -31,7 +31,7 @@ type Urls = {
 }
 
 export function createResources({ siteUrl, baseUrl, mcpUrl }: Urls): Resources {
-  const resource = (face: FaceName, url: string): Resource => ({ face, url, audience: audienceOf(url) })
+  const resource = (name: ResourceName, url: string): Resource => ({ name, url, audience: audienceOf(url) })
   const all = [
     ...(mcpUrl === undefined ? [] : [resource('agent', mcpUrl)]),
     ...(baseUrl === undefined ? [] : [resource('callers', baseUrl)]),
@@ -40,7 +40,7 @@ export function createResources({ siteUrl, baseUrl, mcpUrl }: Urls): Resources {
   const byAudience = new Map(all.map((one) => [one.audience, one]))
   // A fragment is no part of a resource's name.
   const named = (url: string) => (URL.canParse(url) && !url.includes('#') ? byAudience.get(audienceOf(url)) : undefined)
-  const unnamed = all.find(({ face }) => face !== 'account')
+  const unnamed = all.find(({ name }) => name !== 'account')
   return {
     ...{ all, named, unnamed },
     asked(resource, scope) {
@@ -50,18 +50,18 @@ export function createResources({ siteUrl, baseUrl, mcpUrl }: Urls): Resources {
         .filter((one) => one !== undefined)
       return {
         audiences: found.map(({ audience }) => audience),
-        scopes: scopesIn(scope).filter((one) => found.some(({ face }) => isScopeOf(face, one))),
+        scopes: scopesIn(scope).filter((one) => found.some(({ name }) => isScopeOf(name, one))),
       }
     },
   }
 }
 
 /** RFC 9728: what a resource says of itself. Its scopes are the least that a client needs there, and none of accounts. */
-export function protectedResourceMetadata({ face, url }: Resource, siteUrl: string) {
+export function protectedResourceMetadata({ name, url }: Resource, siteUrl: string) {
   return {
     resource: url,
     authorization_servers: [siteUrl],
-    scopes_supported: SCOPES_OF[face].filter((scope) => TOLD_SCOPES.includes(scope)),
+    scopes_supported: SCOPES_OF[name].filter((scope) => TOLD_SCOPES.includes(scope)),
     bearer_methods_supported: ['header'],
   }
 }

@@ -20,7 +20,7 @@ function notIncluded(token: Caller['token'], what: string): string {
     : `The mandate does not include ${what}. Whoever gave it can change it, or sign in again with more.`
 }
 
-/** What concerns the credential itself takes any scope of this face; a token for another one's tools has no business here. */
+/** What concerns the credential itself takes any scope of this resource; a token for another one's tools has no business here. */
 export function requireOwnScope({ token }: Caller): void {
   if (token === null || token.mayCall || token.mayReadAccount) return
   throw new Fault('forbidden', { detail: "The access token's scopes do not include anything here." })

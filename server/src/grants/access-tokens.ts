@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { audienceOf, isOAuthScope, type OAuthScope } from '../identity/faces.ts'
+import { audienceOf, isOAuthScope, type OAuthScope } from '../identity/resources.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { type By, record } from '../storage/audit.ts'

@@ -1,7 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import { BUDGET_ROW, type Budget, budgetFacts, budgetIn, makeAllowance } from '../budgets/budgets.ts'
-import { audienceOf, isOAuthScope, mayGive, type OAuthScope } from '../identity/faces.ts'
 import { requireGrantPlace } from '../identity/key-places.ts'
 import {
   changed,
@@ -17,6 +16,7 @@ import {
 } from '../identity/key-terms.ts'
 import { expiryFacts, noSuchThing, tell } from '../identity/locked-key.ts'
 import { ASKS_NOTHING, ASKS_ROW, ASKS_SELECT, type Asks, asksFacts, asksIn } from '../identity/mandate-terms.ts'
+import { audienceOf, isOAuthScope, mayGive, type OAuthScope } from '../identity/resources.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'

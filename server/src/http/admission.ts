@@ -34,7 +34,7 @@ type Parts = {
   readonly limits: Pick<EdgeLimits, 'bodyBytes'>
   readonly memory: MemoryBudget
   readonly clock: Pick<Clock, 'monotonicMs'>
-  readonly policy: Pick<Policy, 'unknownPath' | 'face'>
+  readonly policy: Pick<Policy, 'unknownPath' | 'resource'>
   /** What a known caller may have meant with a path that does not exist. */
   readonly near: NearPath
   /** Counts a known caller's request for what is nowhere. */
@@ -56,7 +56,7 @@ export function createAdmission({ identify, addresses, limits, memory, clock, po
     if (access === 'public') return null
     const credential = readCredential(request.headers)
     if (credential !== undefined) {
-      const found = identify(credential, request.address, policy.face)
+      const found = identify(credential, request.address, policy.resource)
       if (found instanceof Promise) return found.then((caller) => fromAllowed(request, caller))
       return fromAllowed(request, found)
     }

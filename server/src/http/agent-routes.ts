@@ -32,7 +32,7 @@ export type AgentRequest = {
   readonly isDraining: () => boolean
 }
 
-export type AgentFace = {
+export type AgentRoutes = {
   /** Below the listener's origin. */
   readonly path: string
   readonly answer: (request: AgentRequest) => Promise<Answer>
@@ -44,14 +44,14 @@ export type AgentFace = {
 const METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT']
 
 /** The tools at mcp_url, and what anybody may read beside them. */
-export function agentFamilies({ path, answer, documents }: AgentFace, bodyBytes: number): readonly Family[] {
+export function agentFamilies({ path, answer, documents }: AgentRoutes, bodyBytes: number): readonly Family[] {
   return [
     toolsFamily(path, answer, Math.min(LARGE_BYTES, bodyBytes)),
     ...Object.entries(documents).map(([place, document]) => documentFamily(place, document)),
   ]
 }
 
-function toolsFamily(path: string, answer: AgentFace['answer'], bodyBytes: number): Family {
+function toolsFamily(path: string, answer: AgentRoutes['answer'], bodyBytes: number): Family {
   return {
     name: 'agent',
     prefix: path,

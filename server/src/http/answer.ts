@@ -11,7 +11,7 @@ import { renderPlain } from './dialects/plain.ts'
 import { renderProblem } from './dialects/problem.ts'
 import { mustForbidRetry, retryAfterSecondsOf } from './retry-after.ts'
 
-/** The shapes in which a refusal is told: one for each protocol that callers' SDKs speak, and those of our other faces. */
+/** The shapes in which a refusal is told: one for each protocol that callers' SDKs speak, and those of our other interfaces. */
 export const DIALECTS = {
   openai: renderOpenai,
   anthropic: renderAnthropic,

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { NO_FACE } from '../identity/faces.ts'
+import { NO_RESOURCE } from '../identity/resources.ts'
 import { CALLERS, createAdminPolicy, createAgentPolicy, createCallersPolicy, createSitePolicy } from './policies.ts'
 
 describe('the tokens of a listener', () => {
   it('are those of its own URL, with or without a slash at its end, and a scope of its own', () => {
     for (const url of ['https://api.example.com', 'https://API.example.com:443/'])
-      assert.deepEqual(createCallersPolicy(url).face, { audience: 'https://api.example.com', callScope: 'calls' })
-    const agents = createAgentPolicy('https://mcp.example.com/mcp/', () => 'Bearer').face
+      assert.deepEqual(createCallersPolicy(url).resource, { audience: 'https://api.example.com', callScope: 'calls' })
+    const agents = createAgentPolicy('https://mcp.example.com/mcp/', () => 'Bearer').resource
     assert.deepEqual(agents, { audience: 'https://mcp.example.com/mcp', callScope: 'agent' })
   })
 
@@ -18,8 +18,9 @@ describe('the tokens of a listener', () => {
       CALLERS,
       createAdminPolicy([]),
     ]
-    for (const { face } of [...policies, createSitePolicy('https://www.example.com')]) assert.equal(face, NO_FACE)
-    assert.equal(NO_FACE.audience, null)
+    for (const { resource } of [...policies, createSitePolicy('https://www.example.com')])
+      assert.equal(resource, NO_RESOURCE)
+    assert.equal(NO_RESOURCE.audience, null)
   })
 })
 

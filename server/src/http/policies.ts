@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { audienceOf, type Face, NO_FACE } from '../identity/faces.ts'
+import { audienceOf, NO_RESOURCE, type Resource } from '../identity/resources.ts'
 import type { FaultDialect } from '../wire/answer.ts'
 import type { FamilyName } from '../wire/family.ts'
 import { BASE_PATHS } from './families.ts'
@@ -15,7 +15,7 @@ export type Policy = {
   /** Whether a Host is one of ours. A page of somebody else's could otherwise let a browser speak to us under its own name. */
   readonly isOurHost: (host: string) => boolean
   /** For which access tokens it is. */
-  readonly face: Face
+  readonly resource: Resource
   /** What a 401 says of how to get a credential, to who came by a Host; `Bearer` where left out. */
   readonly challenge?: (host: string, isWrong: boolean) => string
   /** What `GET /` answers to anybody, and each 401 names; neither where there is no website. */
@@ -38,7 +38,7 @@ export const CALLERS: Policy = {
   dialect: 'data',
   paths: BASE_PATHS.map((base) => ({ ...base, name: 'none' })),
   isOurHost: ANY_HOST,
-  face: NO_FACE,
+  resource: NO_RESOURCE,
 }
 
 /** The same under its own URL, without which nobody can issue a token for it: where one does, a 401 says where to read who. */
@@ -46,18 +46,18 @@ export function createCallersPolicy(
   publicUrl: string | undefined,
   { home, metadataPath }: { readonly home?: Home | undefined; readonly metadataPath?: string | undefined } = {},
 ): Policy {
-  const face = faceOf(publicUrl, 'calls')
+  const resource = resourceOf(publicUrl, 'calls')
   const challenge =
     publicUrl === undefined || metadataPath === undefined
       ? undefined
       : (_: string, isWrong: boolean) =>
           `Bearer ${isWrong ? 'error="invalid_token", ' : ''}resource_metadata="${new URL(publicUrl).origin}${metadataPath}"`
-  return { ...CALLERS, face, ...(challenge && { challenge }), ...(home && { home }) }
+  return { ...CALLERS, resource, ...(challenge && { challenge }), ...(home && { home }) }
 }
 
 /** site_url: for people, so that what is not there is a page too. */
 export function createSitePolicy(siteUrl: string | undefined): Policy {
-  return { unknownPath: 'public', dialect: 'html', paths: [], isOurHost: hostOf(siteUrl), face: NO_FACE }
+  return { unknownPath: 'public', dialect: 'html', paths: [], isOurHost: hostOf(siteUrl), resource: NO_RESOURCE }
 }
 
 /** mcp_url: for agents, whose clients look for what they may find before they have a credential. */
@@ -66,20 +66,20 @@ export function createAgentPolicy(
   challenge: NonNullable<Policy['challenge']>,
   home?: Home,
 ): Policy {
-  const face = faceOf(mcpUrl, 'agent')
+  const resource = resourceOf(mcpUrl, 'agent')
   const isOurHost = hostOf(mcpUrl)
-  return { unknownPath: 'public', dialect: 'problem', paths: [], isOurHost, face, challenge, ...(home && { home }) }
+  return { unknownPath: 'public', dialect: 'problem', paths: [], isOurHost, resource, challenge, ...(home && { home }) }
 }
 
 /** The operators' own: reached by address, on this machine, or under a name that nobody outside can give it. */
 export function createAdminPolicy(hosts: readonly string[]): Policy {
   const named = new Set(hosts.map((host) => host.toLowerCase()))
   const isOurHost = (host: string) => isLocal(host) || isAddress(host) || isOneWord(host) || named.has(nameIn(host))
-  return { unknownPath: 'public', dialect: 'problem', paths: [], isOurHost, face: NO_FACE }
+  return { unknownPath: 'public', dialect: 'problem', paths: [], isOurHost, resource: NO_RESOURCE }
 }
 
-function faceOf(url: string | undefined, callScope: Face['callScope']): Face {
-  return url === undefined ? NO_FACE : { audience: audienceOf(url), callScope }
+function resourceOf(url: string | undefined, callScope: Resource['callScope']): Resource {
+  return url === undefined ? NO_RESOURCE : { audience: audienceOf(url), callScope }
 }
 
 /** Without a URL of our own, only this machine is ours. */

@@ -6,10 +6,10 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import type { CacheParts } from '../storage/cache.ts'
-import type { Face } from './faces.ts'
 import type { Parsed } from './key-format.ts'
 import { type KeyTerms, TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
 import type { Asks } from './mandate-terms.ts'
+import type { Resource } from './resources.ts'
 
 /** A key or an access token that is right: what its caller is made of. The same object for as long as nothing of it changes. */
 export type Credential = {
@@ -27,7 +27,7 @@ export type Credential = {
   readonly token: TokenAccess | null
 }
 
-/** What an access token may do on the face that it came to. */
+/** What an access token may do on the resource that it came to. */
 export type TokenAccess = {
   /** Make calls, or use tools that do. */
   readonly mayCall: boolean
@@ -45,12 +45,12 @@ export type Mandate = Asks & {
 /** One kind of credential: where it is found. */
 export type Source = {
   /** From memory, at once; undefined where it is not there, or not right. */
-  readonly peek: (given: Parsed, face: Face) => Credential | undefined
+  readonly peek: (given: Parsed, resource: Resource) => Credential | undefined
   /**
    * As it is now. Whatever is found, the same work is done, so that its time tells nothing. That one has expired is told to nobody but
    * who has its secret.
    */
-  readonly lookUp: (given: Parsed, face: Face) => Promise<Credential | 'expired' | undefined>
+  readonly lookUp: (given: Parsed, resource: Resource) => Promise<Credential | 'expired' | undefined>
 }
 
 export type SourceParts = CacheParts & {

@@ -13,19 +13,19 @@ import { type Cache, type CacheParts, createCache } from '../storage/cache.ts'
 import { tierIn } from '../workspaces/tier.ts'
 import type { Caller } from './caller.ts'
 import type { Credential, Source } from './credential.ts'
-import type { Face } from './faces.ts'
 import { type FailuresByAddress, tryFrom } from './failures-by-address.ts'
 import { isLikeAccessToken, type Parsed, parseCredential, printOf } from './key-format.ts'
 import { createKeySource } from './key-source.ts'
+import type { Resource } from './resources.ts'
 import { scopesIn } from './scopes.ts'
 import { createTokenSource } from './token-source.ts'
 import { loadWorkspace, type WorkspaceRecord } from './workspace-record.ts'
 
 /**
- * Finds out who sent a credential to a face. A right one is known from memory; whatever else comes is looked up once in PostgreSQL,
+ * Finds out who sent a credential to a resource. A right one is known from memory; whatever else comes is looked up once in PostgreSQL,
  * so that neither the answer nor the time that it takes tells whether the id exists, is revoked or expired, or has another secret.
  */
-export type Identify = (credential: Secret, address: string, face: Face) => Caller | Promise<Caller>
+export type Identify = (credential: Secret, address: string, resource: Resource) => Caller | Promise<Caller>
 
 type Parts = CacheParts & {
   readonly pool: pg.Pool
@@ -67,13 +67,13 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
   }
 
   /** One that was right a moment ago is looked up whatever else came from its address. */
-  async function lookUpInTurn(print: string, given: Parsed, address: string, face: Face): Promise<Caller> {
-    if (right.has(print)) return lookUp(print, given, address, face)
-    return tryFrom(failures, address, () => lookUp(print, given, address, face))
+  async function lookUpInTurn(print: string, given: Parsed, address: string, resource: Resource): Promise<Caller> {
+    if (right.has(print)) return lookUp(print, given, address, resource)
+    return tryFrom(failures, address, () => lookUp(print, given, address, resource))
   }
 
-  async function lookUp(print: string, given: Parsed, address: string, face: Face): Promise<Caller> {
-    const credential = await orUnavailable(sourceOf(given).lookUp(given, face))
+  async function lookUp(print: string, given: Parsed, address: string, resource: Resource): Promise<Caller> {
+    const credential = await orUnavailable(sourceOf(given).lookUp(given, resource))
     if (credential === undefined || credential === 'expired') {
       right.delete(print)
       throw refused(address, given, credential === 'expired' ? 'expired_credential' : 'invalid_credential')
@@ -93,16 +93,16 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
     return wrongCredential(code, kind === 'at')
   }
 
-  return (credential, address, face) => {
+  return (credential, address, resource) => {
     const print = printOf(credential)
     const remembered = right.get(print)
     const given = remembered ?? parseCredential(credential)
     // It cost nothing to see, so it counts for nothing: who mistypes a key must not keep out others behind the same address.
     if (given === undefined) throw wrongCredential('invalid_credential', isLikeAccessToken(credential))
-    const known = remembered && sourceOf(remembered).peek(remembered, face)
+    const known = remembered && sourceOf(remembered).peek(remembered, resource)
     const workspace = known && workspaces.peek(known.workspaceId)
     if (known !== undefined && workspace !== undefined) return callerOf(known, workspace)
-    return lookUpInTurn(print, given, address, face)
+    return lookUpInTurn(print, given, address, resource)
   }
 }
 

@@ -12,9 +12,9 @@ import {
   type Source,
   type SourceParts,
 } from './credential.ts'
-import type { Face } from './faces.ts'
 import type { Parsed } from './key-format.ts'
 import { ASKS_ROW, ASKS_SELECT, asksIn } from './mandate-terms.ts'
+import type { Resource } from './resources.ts'
 
 /**
  * Access tokens, by their hashes, and grants, by their ids. They are kept apart: a change of a grant concerns all its tokens, and a
@@ -35,32 +35,34 @@ export function createTokenSource({ pool, time, maxEntries, ...shared }: SourceP
     load: (id) => loadGrant(pool, id),
     maxEntries,
   })
-  type Known = { readonly grant: GrantRecord; readonly face: Face; readonly credential: Credential }
+  type Known = { readonly grant: GrantRecord; readonly resource: Resource; readonly credential: Credential }
   const credentials = new WeakMap<TokenRecord, Known>()
 
-  function credentialOf(token: TokenRecord, grant: GrantRecord, face: Face): Credential {
+  function credentialOf(token: TokenRecord, grant: GrantRecord, resource: Resource): Credential {
     const known = credentials.get(token)
-    if (known?.grant === grant && known.face === face) return known.credential
+    if (known?.grant === grant && known.resource === resource) return known.credential
     const { expiresAtMs: _, isRevoked: __, mandate, ...rest } = grant
-    const mayCall = face.callScope !== null && token.scopes.includes(face.callScope)
+    const mayCall = resource.callScope !== null && token.scopes.includes(resource.callScope)
     const mayReadAccount = token.scopes.includes('account.read')
     const credential = { ...rest, token: { mayCall, mayReadAccount, mandate } }
-    credentials.set(token, { grant, face, credential })
+    credentials.set(token, { grant, resource, credential })
     return credential
   }
 
   return {
-    peek(given, face) {
+    peek(given, resource) {
       const token = tokens.peek(given.hash.toString('hex'))
       const grant = grants.peek(given.id)
       if (token === undefined || grant === undefined) return undefined
-      return matches({ given, token, grant, face, nowMs: time.nowMs() }) ? credentialOf(token, grant, face) : undefined
+      return matches({ given, token, grant, resource, nowMs: time.nowMs() })
+        ? credentialOf(token, grant, resource)
+        : undefined
     },
-    async lookUp(given, face) {
+    async lookUp(given, resource) {
       const [token, grant] = await Promise.all([tokens.reload(given.hash.toString('hex')), grants.reload(given.id)])
-      const found = { given, token: token ?? NO_TOKEN, grant: grant ?? NO_GRANT, face, nowMs: time.nowMs() }
+      const found = { given, token: token ?? NO_TOKEN, grant: grant ?? NO_GRANT, resource, nowMs: time.nowMs() }
       const isRight = matches(found)
-      return isRight && token !== undefined && grant !== undefined ? credentialOf(token, grant, face) : undefined
+      return isRight && token !== undefined && grant !== undefined ? credentialOf(token, grant, resource) : undefined
     },
   }
 }
@@ -76,14 +78,14 @@ type Compared = {
   readonly given: Parsed
   readonly token: TokenLock
   readonly grant: GrantLock
-  readonly face: Face
+  readonly resource: Resource
   readonly nowMs: number
 }
 
-function matches({ given, token, grant, face, nowMs }: Compared): boolean {
+function matches({ given, token, grant, resource, nowMs }: Compared): boolean {
   const isToken = timingSafeEqual(given.hash, token.hash)
   const isOfGrant = token.grantId === given.id
-  const isForHere = token.audience === face.audience
+  const isForHere = token.audience === resource.audience
   const isAlive = nowMs < token.expiresAtMs
   const isGranted = !grant.isRevoked && nowMs < (grant.expiresAtMs ?? Number.POSITIVE_INFINITY)
   return isToken && isOfGrant && isForHere && isAlive && isGranted

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Time as a part, so that any test can replay it. Durations are measured on the monotonic face only. */
+/** Time as a part, so that any test can replay it. Durations are measured on the monotonic clock only. */
 export type Clock = {
   /** Milliseconds since the Unix epoch. */
   readonly nowMs: () => number

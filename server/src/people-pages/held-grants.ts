@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { type ListedGrant, listGrantsOfClient } from '../grants/grants.ts'
-import { audienceOf } from '../identity/faces.ts'
+import { audienceOf } from '../identity/resources.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { readBudget } from '../ledger/balance.ts'

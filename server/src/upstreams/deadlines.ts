@@ -2,7 +2,7 @@ import type { Clock } from '../kernel/clock.ts'
 
 /** Something with a deadline that moves. */
 export type Watched = {
-  /** On the clock's monotonic face. */
+  /** On the monotonic clock. */
   readonly deadlineMs: number
   /** Its place among those that are watched, which is for whoever watches to say; -1 where nobody does. */
   place: number

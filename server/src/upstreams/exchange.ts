@@ -19,7 +19,7 @@ export type StageDeadlines = {
   readonly totalMs: number
 }
 
-/** On the clock's monotonic face; 0 where it has not come to that. */
+/** On the monotonic clock; 0 where it has not come to that. */
 export type Timing = { readonly sentAtMs: number; readonly firstByteAtMs: number; readonly endedAtMs: number }
 
 export type OpenReply = {

@@ -1,4 +1,4 @@
-import { OAUTH_SCOPES } from '../../identity/faces.ts'
+import { OAUTH_SCOPES } from '../../identity/resources.ts'
 import { type Html, html } from '../../kernel/html.ts'
 import { callout, type Filled, type FormParts, form, summary, wayOn } from '../../pages/form.ts'
 import { icon } from '../../pages/icons.ts'

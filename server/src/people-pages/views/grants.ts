@@ -1,4 +1,4 @@
-import { OAUTH_SCOPES, type OAuthScope } from '../../identity/faces.ts'
+import { OAUTH_SCOPES, type OAuthScope } from '../../identity/resources.ts'
 import { type Html, html } from '../../kernel/html.ts'
 import type { Nanos } from '../../kernel/money.ts'
 import { callout, type FormParts, form, type Trouble } from '../../pages/form.ts'

@@ -53,15 +53,15 @@ export function statusRoutes({ shell, clock, health }: Parts): readonly PageRout
 
 function rowsOf({ readiness, roles, hasContract, sales, upstreams }: Health): readonly Row[] {
   const isLedgerThere = readiness().length === 0
-  const face = (role: string, name: string, note: string): Row => {
+  const row = (role: string, name: string, note: string): Row => {
     if (!roles.includes(role)) return { name, note, state: 'unknown', word: 'Another process' }
     return isLedgerThere
       ? { name, note, state: 'answers', word: 'Answers' }
       : { name, note, state: 'trouble', word: 'Not ready' }
   }
   return [
-    face('gateway', 'Gateway', 'Calls with a key: /v1, /v1beta, /apis'),
-    face('agent', 'Agents’ tools', 'Five tools over MCP'),
+    row('gateway', 'Gateway', 'Calls with a key: /v1, /v1beta, /apis'),
+    row('agent', 'Agents’ tools', 'Five tools over MCP'),
     isLedgerThere
       ? { name: 'Ledger', note: 'Holds and charges', state: 'answers', word: 'Answers' }
       : { name: 'Ledger', note: 'Holds and charges', state: 'trouble', word: 'No answer' },

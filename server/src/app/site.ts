@@ -21,9 +21,9 @@ import type { Start } from './options.ts'
 import type { SiteParts } from './people.ts'
 
 /** What people and clients meet on site_url. */
-export function createSiteFace(
+export function createSiteInterface(
   infrastructure: Infrastructure,
-  faces: SiteParts & { readonly contracts: Contracts } & Pick<
+  shared: SiteParts & { readonly contracts: Contracts } & Pick<
       Gateway,
       'models' | 'counter' | 'breakers' | 'tasks' | 'links'
     >,
@@ -31,15 +31,22 @@ export function createSiteFace(
   { catalogue = ours }: Start,
 ) {
   const { config, pools, ids, clock, headerNames } = infrastructure
-  const { people, issuer, authorization: parts, contracts, prices, models, counter } = faces
+  const { people, issuer, authorization: parts, contracts, prices, models, counter } = shared
   const server = parts && createAuthorizationServer(parts, pages)
   const authorization = parts &&
     server && { server, pool: pools.rest, ids, seal: parts.seal, offer: createOffer({ catalogue, models }) }
   const settings = siteSettingsOf(config)
   const account = createAccountApi({
-    ...{ ...infrastructure, pool: pools.rest, pagesPool: pools.pages, people, tasks: faces.tasks, links: faces.links },
+    ...{
+      ...infrastructure,
+      pool: pools.rest,
+      pagesPool: pools.pages,
+      people,
+      tasks: shared.tasks,
+      links: shared.links,
+    },
     ...{ ownUrl: config.http.site_url, siteUrl: siteUrlOf(config), issuer: issuerOf(config) },
-    ...{ provider: config.names.provider, operations: catalogue.operations, requestWatch: faces.requestWatch },
+    ...{ provider: config.names.provider, operations: catalogue.operations, requestWatch: shared.requestWatch },
     ...{ rerankModels: config.rerank.models, support: config.site.support },
   })
   const { site_url: siteUrl, public_url: baseUrl } = config.http
@@ -48,7 +55,7 @@ export function createSiteFace(
       ...createSite({
         ...{ pages, siteUrl, baseUrl, catalogue, names: config.names, headerNames, clock },
         ...{ prices, counter, contract: contracts.current },
-        ...{ mcpUrl: config.http.mcp_url, health: healthOf(infrastructure, faces) },
+        ...{ mcpUrl: config.http.mcp_url, health: healthOf(infrastructure, shared) },
       }),
       ...createSiteRoutes({ people, pages, siteUrl, settings, issuer, authorization }),
       ...createConsole({

@@ -1,17 +1,17 @@
 import { may, type Role } from '../kernel/role.ts'
 
 /**
- * The service has faces: addresses under which it is reached, each with its own audience and its own scopes. A face takes the access
+ * The service is several resources: addresses under which it is reached, each with its own audience and its own scopes. A resource takes the access
  * tokens that were issued for it, and none of another's. Keys have no audience.
  */
-export type Face = {
-  /** The resource that tokens name as their audience; null for a face that takes no tokens. */
+export type Resource = {
+  /** As tokens name it; null where it takes none. */
   readonly audience: string | null
   /** The scope by which a token may make calls there. */
   readonly callScope: OAuthScope | null
 }
 
-/** What a person lets a client do, by face. */
+/** What a person lets a client do, by resource. */
 export const OAUTH_SCOPES = {
   /** Make calls on base_url. */
   calls: 'Make calls that your workspace pays for, within the amount that you set',
@@ -27,8 +27,8 @@ export const OAUTH_SCOPES = {
 
 export type OAuthScope = keyof typeof OAUTH_SCOPES
 
-/** A face whose tokens can do nothing, for listeners that take none. */
-export const NO_FACE: Face = { audience: null, callScope: null }
+/** A resource whose tokens can do nothing, for listeners that take none. */
+export const NO_RESOURCE: Resource = { audience: null, callScope: null }
 
 export function isOAuthScope(text: string): text is OAuthScope {
   return Object.hasOwn(OAUTH_SCOPES, text)

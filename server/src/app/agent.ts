@@ -1,7 +1,7 @@
 import { createMetadata } from '../agent/metadata.ts'
 import { createOriginCheck } from '../agent/origins.ts'
 import { createToolRefusals } from '../agent/refusals.ts'
-import { createAgentFace } from '../agent/server.ts'
+import { createAgentServer } from '../agent/server.ts'
 import { catalogue as ours } from '../catalogue/catalogue.ts'
 import { VERSION } from '../cli/version.ts'
 import type { Gateway } from './gateway.ts'
@@ -10,7 +10,7 @@ import type { Money } from './money.ts'
 import type { Start } from './options.ts'
 
 /** What agents reach: five tools on what callers have. */
-export function createAgentFaceOf(
+export function createAgent(
   infrastructure: Infrastructure,
   { begin }: Money,
   gateway: Gateway,
@@ -20,7 +20,7 @@ export function createAgentFaceOf(
   const { http, names } = config
   const { run, mandates, models, prices, tasks, links, jsonLimits, refusals } = gateway
   const metadata = createMetadata({ mcpUrl: http.mcp_url, siteUrl: issuerOf(config) })
-  const face = createAgentFace({
+  const server = createAgentServer({
     ...{ catalogue, run, begin, mandates, models, prices, tasks, links, ids, names, headerNames, jsonLimits, metadata },
     ...{ clock, time, pool: pools.rest },
     publicUrl: http.public_url,
@@ -29,5 +29,5 @@ export function createAgentFaceOf(
     isOurOrigin: createOriginCheck(http.mcp_url, http.cors_origins),
     refused: createToolRefusals({ count: refusals.count, metrics, log }),
   })
-  return { ...face, challenge: metadata.challenge }
+  return { ...server, challenge: metadata.challenge }
 }

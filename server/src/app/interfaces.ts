@@ -21,18 +21,18 @@ import type { Money } from './money.ts'
 import type { Start } from './options.ts'
 import type { SiteParts } from './people.ts'
 
-export type Faces = {
+export type InterfaceParts = {
   readonly contracts: Contracts
   /** Null where this process has not the role. */
   readonly site: SiteParts | null
 }
 
 /** What strangers, callers and people meet. What only some roles need is loaded by them. */
-export function createFaces(
+export function createInterfaces(
   infrastructure: Infrastructure,
   money: Money,
   gateway: Gateway,
-  { contracts, site }: Faces,
+  { contracts, site }: InterfaceParts,
   options: Start,
 ) {
   const { config, log, clock, metrics, time, ids, cached, headerNames } = infrastructure
@@ -55,13 +55,13 @@ export function createFaces(
     waitMs: money.calls.waitMs,
     families: (shown) => familiesOf(infrastructure, money, gateway, shown, options),
     async agent() {
-      const { createAgentFaceOf } = await import('./agent-face.ts')
-      return createAgentFaceOf(infrastructure, money, gateway, options)
+      const { createAgent } = await import('./agent.ts')
+      return createAgent(infrastructure, money, gateway, options)
     },
     async siteRoutes(pages) {
       if (site === null) throw new Error('the website has no parts in this process')
-      const { createSiteFace } = await import('./site-face.ts')
-      return createSiteFace(infrastructure, { ...gateway, ...site, contracts }, pages, options)
+      const { createSiteInterface } = await import('./site.ts')
+      return createSiteInterface(infrastructure, { ...gateway, ...site, contracts }, pages, options)
     },
     baseMetadata: baseMetadataOf(config),
     contractFamilies: [
@@ -76,7 +76,7 @@ function baseMetadataOf(config: Config) {
   const { public_url: baseUrl, mcp_url: mcpUrl } = config.http
   const siteUrl = issuerOf(config)
   if (siteUrl === undefined) return null
-  const resource = createResources({ siteUrl, baseUrl, mcpUrl }).all.find(({ face }) => face === 'callers')
+  const resource = createResources({ siteUrl, baseUrl, mcpUrl }).all.find(({ name }) => name === 'callers')
   if (resource === undefined) return null
   return { path: metadataPathOf(resource.url), metadata: protectedResourceMetadata(resource, siteUrl) }
 }
