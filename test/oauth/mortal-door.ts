@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import pg from 'pg'
-import { doorRoutes } from '../../server/src/authorization/requests.ts'
+import { authorizationRoutes } from '../../server/src/authorization/requests.ts'
 import type { AuthorizationServer } from '../../server/src/authorization/server.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
@@ -40,7 +40,7 @@ process.once('message', async ({ url, masterKey, dieAfter }: MortalDoor) => {
   const seal = createSeal({ current: new Secret(masterKey) })
   const server = serverHere({ pool: pools.rest, seal })
   await server.provider()
-  const routes = doorRoutes(server)
+  const routes = authorizationRoutes(server)
   const pages = pagesHere({ pool: pools.rest, server, seal })
   let statements: number | undefined
   const send: (...asked: unknown[]) => unknown = pg.Client.prototype.query

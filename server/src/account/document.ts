@@ -3,7 +3,7 @@ import { contractRouteOf } from '../api/contract.ts'
 import type { ContractInput } from '../contracts/document.ts'
 import { MARKED_NAMES } from '../contracts/draft.ts'
 import { PLAIN_HEADERS } from '../contracts/header-words.ts'
-import { AT_THE_DOOR } from '../contracts/refusals.ts'
+import { ON_ARRIVAL } from '../contracts/refusals.ts'
 import type { ContractParameter, ContractRoute, Refusals } from '../contracts/route.ts'
 import { refusalSchemas } from '../http/dialects/schemas.ts'
 import type { FaultCode } from '../kernel/fault.ts'
@@ -139,7 +139,7 @@ function refusalsOf(route: AccountRoute): Refusals {
   const isOne = path.includes('{')
   const isClosedTo = isWrite && path.startsWith('/workspaces/{') && whileClosing !== true
   const all = [
-    ...AT_THE_DOOR,
+    ...ON_ARRIVAL,
     ...(need === 'nothing' ? [] : WITH_MEMBER),
     ...(isWrite ? OF_WRITES : []),
     ...(isOne ? (['resource_not_found'] as const) : []),

@@ -1,4 +1,4 @@
-import { doorRoutes } from '../authorization/requests.ts'
+import { authorizationRoutes } from '../authorization/requests.ts'
 import { createAuthorizationServer } from '../authorization/server.ts'
 import { catalogue as ours } from '../catalogue/catalogue.ts'
 import { type Config, missingForPeople } from '../config.ts'
@@ -64,7 +64,7 @@ export function createSiteInterface(
         sessionOf: (token) => sessionOf(pools.pages, token),
       }),
     ],
-    raw: server === null ? [] : doorRoutes(server),
+    raw: server === null ? [] : authorizationRoutes(server),
     account: account.family,
     faultPage: createSiteFaultPage({ pages, shell: createShell({ pages, siteUrl }) }),
   }

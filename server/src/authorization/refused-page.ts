@@ -20,14 +20,14 @@ function notReached(host: string): string {
 }
 
 /** An app sent somebody here with something that is not right. There is nowhere to go from here but back to the app. */
-export function refusedPage({ door }: Pick<Pages, 'door'>, refused: Refused): Page {
+export function refusedPage({ card }: Pick<Pages, 'card'>, refused: Refused): Page {
   const { error, error_description: text = '', destination, unreached } = refused
   const title = 'This app can’t be connected'
-  return door({
+  return card({
     isNarrow: true,
     status: 400,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">${unreached === undefined ? NOT_VALID : notReached(unreached)}</p>
+    main: html`<h1>${title}</h1><p class="card-page__say">${unreached === undefined ? NOT_VALID : notReached(unreached)}</p>
 <p class="fault__id"><span class="fb-dim">Reason</span> <code>${error}</code></p>
 <p class="fb-hint">${text.slice(0, TEXT_LIMIT)}</p>${
       destination === undefined

@@ -14,7 +14,7 @@ const FORM = /^application\/x-www-form-urlencoded\b/i
 type Prepare = (asked: RawAsked) => { readonly url: string; readonly body: Buffer }
 
 /** What clients and their browsers reach of the library: each under its limit, and with what they sent in the form that it expects. */
-export function doorRoutes(server: AuthorizationServer): readonly RawRoute[] {
+export function authorizationRoutes(server: AuthorizationServer): readonly RawRoute[] {
   const { resources, siteUrl, attempts, states } = server
   const cookies = createCookies({ isSecure: siteUrl.startsWith('https:') })
 

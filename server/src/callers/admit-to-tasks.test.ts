@@ -16,7 +16,7 @@ type Said = {
 }
 
 /** Of an account about which BEGIN and PostgreSQL say this. */
-function createDoor({ refusal, isClosing, isCredentialActive = true, caller = CALLER }: Said) {
+function createAdmission({ refusal, isClosing, isCredentialActive = true, caller = CALLER }: Said) {
   const time = { now: 0, nowMs: () => time.now }
   const asked: (readonly unknown[])[] = []
   const pool = new OpenTransaction(async (_, values = []) => {
@@ -34,21 +34,21 @@ function createDoor({ refusal, isClosing, isCredentialActive = true, caller = CA
 
 describe('who looks after tasks', () => {
   it('is admitted as everybody is, and not looked up', async () => {
-    const { admit, asked } = createDoor({ refusal: null, isClosing: false })
+    const { admit, asked } = createAdmission({ refusal: null, isClosing: false })
     assert.deepEqual([await admit(), asked], [{}, []])
   })
 
   it('is refused for what refuses everybody, and where no closure is why the account is inactive', async () => {
-    const spent = createDoor({ refusal: new Fault('rate_limit_exceeded'), isClosing: true })
+    const spent = createAdmission({ refusal: new Fault('rate_limit_exceeded'), isClosing: true })
     await assert.rejects(spent.admit(), { code: 'rate_limit_exceeded' })
     assert.deepEqual(spent.asked, [])
-    const abuser = createDoor({ refusal: new AccountInactive({}), isClosing: false })
+    const abuser = createAdmission({ refusal: new AccountInactive({}), isClosing: false })
     await assert.rejects(abuser.admit(), { code: 'forbidden' })
     assert.deepEqual(abuser.asked, [['w', 'a', 'c']])
   })
 
   it('is admitted while the workspace is being closed, 120 times a minute', async () => {
-    const { admit, asked, time } = createDoor({ refusal: new AccountInactive({}), isClosing: true })
+    const { admit, asked, time } = createAdmission({ refusal: new AccountInactive({}), isClosing: true })
     for (let polled = 0; polled < 120; polled += 1) assert.deepEqual(await admit(), {})
     time.now = 20_500
     await assert.rejects(admit(), { code: 'rate_limit_exceeded', retryAfterSeconds: 40 })
@@ -59,13 +59,13 @@ describe('who looks after tasks', () => {
 
   it('has the lower limit of its key then, too', async () => {
     const caller = { ...CALLER, limits: { requestsPerMinute: 2 } }
-    const { admit } = createDoor({ refusal: new AccountInactive({}), isClosing: true, caller })
+    const { admit } = createAdmission({ refusal: new AccountInactive({}), isClosing: true, caller })
     for (let polled = 0; polled < 2; polled += 1) assert.deepEqual(await admit(), {})
     await assert.rejects(admit(), { code: 'rate_limit_exceeded', message: /Rate limit: 2 requests per minute/ })
   })
 
   it('is refused with a credential that is inactive, while the workspace is being closed', async () => {
-    const { admit } = createDoor({ refusal: new AccountInactive({}), isClosing: true, isCredentialActive: false })
+    const { admit } = createAdmission({ refusal: new AccountInactive({}), isClosing: true, isCredentialActive: false })
     await assert.rejects(admit(), { code: 'invalid_credential' })
   })
 })

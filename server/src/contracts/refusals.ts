@@ -3,14 +3,14 @@ import type { FaultCode } from '../kernel/fault.ts'
 import type { Refusals } from './route.ts'
 
 /** What any request can meet before its route has looked at it. */
-export const AT_THE_DOOR: readonly FaultCode[] = [
+export const ON_ARRIVAL: readonly FaultCode[] = [
   ...(['invalid_request', 'request_timeout', 'body_too_large', 'uri_too_long', 'unsupported_media_type'] as const),
   ...(['expectation_failed', 'headers_too_large', 'internal_error', 'overloaded'] as const),
 ]
 
 /** And where a credential is asked for. */
 const WITH_CREDENTIAL: readonly FaultCode[] = [
-  ...AT_THE_DOOR,
+  ...ON_ARRIVAL,
   ...(['missing_credential', 'invalid_credential', 'expired_credential', 'address_not_allowed', 'forbidden'] as const),
   'mandate_paused',
   ...(['rate_limit_exceeded', 'billing_dependency_timeout'] as const),

@@ -97,7 +97,7 @@ declare module 'fastify' {
   }
 }
 
-/** The one door: every request of every protocol comes in, is refused and is answered through here. */
+/** The one way in: every request of every protocol is taken, refused and answered here. */
 export function createEdge(parts: EdgeParts): Edge {
   const { clock, ids, policy = CALLERS } = parts
   const render = parts.faultPage === undefined ? renderFault : withPages(parts.faultPage)

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import { AT_THE_DOOR } from '../contracts/refusals.ts'
+import { ON_ARRIVAL } from '../contracts/refusals.ts'
 import type { ContractRoute, Refusals } from '../contracts/route.ts'
 import { schemaOf } from '../contracts/schema-of.ts'
 
@@ -37,7 +37,7 @@ export function addHealth(server: FastifyInstance, { readiness }: Parts): void {
 
 const json = (type: z.ZodType) => ({ 'application/json': schemaOf(type) })
 
-const REFUSALS: Refusals = { name: 'health', dialect: 'data', codes: AT_THE_DOOR }
+const REFUSALS: Refusals = { name: 'health', dialect: 'data', codes: ON_ARRIVAL }
 
 /** For contracts. */
 export const healthRoutes = (): readonly ContractRoute[] => [

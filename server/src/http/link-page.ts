@@ -93,21 +93,21 @@ const USED: ReadonlySet<string> = new Set([
 export type LinkPages = ReturnType<typeof createLinkPages>
 
 /** What users of a platform see of us. They came by somebody's link, and may not know whose. */
-export function createLinkPages({ door }: Pick<Pages, 'door'>) {
+export function createLinkPages({ card }: Pick<Pages, 'card'>) {
   return {
     told(what: keyof typeof TOLD): Page {
       const { status, badge, title, text, again } = TOLD[what]
-      const main = html`${shownBadge(badge)}<h1>${title}</h1><p class="door__say">${text}</p>${again && steps()}`
-      return door({ status, title, main })
+      const main = html`${shownBadge(badge)}<h1>${title}</h1><p class="card-page__say">${text}</p>${again && steps()}`
+      return card({ status, title, main })
     },
 
     /** What is about to be linked, to whom and for what. Nothing is until its user says so: they may have followed somebody else's link. */
     asked({ workspace, username, scopes, offer }: Extract<Finished, { outcome: 'asked' }>, decidePath: string): Page {
       const title = `Link ${username === null ? 'your account' : `@${username}`}?`
-      return door({
+      return card({
         title,
-        main: html`<h1>${title}</h1><p class="door__say">The workspace <bdi><b>${workspace}</b></bdi> wants to act for this account. Nothing is linked yet.</p>
-<h2 class="door__h">What it may do for you</h2><ul class="may">${scopes.map(scopeItem)}</ul>
+        main: html`<h1>${title}</h1><p class="card-page__say">The workspace <bdi><b>${workspace}</b></bdi> wants to act for this account. Nothing is linked yet.</p>
+<h2 class="card-page__h">What it may do for you</h2><ul class="may">${scopes.map(scopeItem)}</ul>
 <form class="undo" method="post" action="${decidePath}"><p><b>You do not know this workspace?</b> Then somebody may have sent you their link. Do not link it.</p><input type="hidden" name="offer" value="${offer}"><button class="fb-button" type="submit" name="decision" value="link">${icon('check')}Link the account</button> <button class="fb-button fb-button--quiet" type="submit" name="decision" value="no">Do not link</button></form>`,
         below: html`We never see your password. Answer within ten minutes.`,
       })
@@ -120,11 +120,11 @@ export function createLinkPages({ door }: Pick<Pages, 'door'>) {
     ): Page {
       const account = username === null ? 'Your account' : `@${username}`
       const title = `${account} is linked`
-      return door({
+      return card({
         title,
         main: html`<div class="joined" aria-hidden="true"><span>${icon('team')}</span><i></i><b>${icon('check')}</b><i></i><span>${icon('agent')}</span></div>
-<h1>${title}</h1><p class="door__say">The workspace <bdi><b>${workspace}</b></bdi> can now act for this account. You can close this page.</p>
-<h2 class="door__h">What it may do for you</h2><ul class="may">${scopes.map(scopeItem)}</ul>
+<h1>${title}</h1><p class="card-page__say">The workspace <bdi><b>${workspace}</b></bdi> can now act for this account. You can close this page.</p>
+<h2 class="card-page__h">What it may do for you</h2><ul class="may">${scopes.map(scopeItem)}</ul>
 ${undoForm(undoPath, undoToken, 'Undo the link', 'You do not know this workspace?', 'Then somebody may have sent you their link. Undo it now: this page can do so for ten minutes.')}`,
         below: html`We never see your password. The tokens of the platform are stored encrypted.`,
       })
@@ -133,11 +133,11 @@ ${undoForm(undoPath, undoToken, 'Undo the link', 'You do not know this workspace
     /** It is over with us, and the platform still has to hear of it. */
     notTold(undoPath: string, undoToken: string): Page {
       const title = 'The link is no longer used'
-      return door({
+      return card({
         status: 502,
         title,
         main: html`${shownBadge({ tone: 'bad', word: 'Platform not told' })}<h1>${title}</h1>
-<p class="door__say">We no longer act for your account, but the platform could not be told.</p>
+<p class="card-page__say">We no longer act for your account, but the platform could not be told.</p>
 ${undoForm(undoPath, undoToken, 'Tell the platform', 'Try again in a moment.', 'Or end it in the settings of the platform, under connected apps.')}`,
       })
     },
@@ -151,7 +151,7 @@ function shownBadge({ tone, word }: Badge): Html {
 }
 
 function steps(): Html {
-  return html`<h2 class="door__h">What to do</h2><ol class="todo"><li>Go back to the page or the app where you started.</li><li>Ask for a new link there.</li><li>Allow it on the platform within ten minutes, in this browser.</li></ol>`
+  return html`<h2 class="card-page__h">What to do</h2><ol class="todo"><li>Go back to the page or the app where you started.</li><li>Ask for a new link there.</li><li>Allow it on the platform within ten minutes, in this browser.</li></ol>`
 }
 
 function scopeItem(scope: string): Html {

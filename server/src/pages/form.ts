@@ -91,7 +91,7 @@ export function summary({ problems = {}, trouble }: Filled, labels: Readonly<Rec
   if (trouble === undefined && wrong.length === 0) return null
   const title = trouble?.title ?? `${COUNTS[wrong.length] ?? `${wrong.length} things have`} to be corrected`
   const links = wrong.map((name) => html`<li><a href="#${name}">${labels[name] ?? name}</a></li>`)
-  return html`<div class="fb-callout fb-callout--bad door__sum" role="alert">${icon('refused')}<div><strong>${title}</strong>${
+  return html`<div class="fb-callout fb-callout--bad card-page__sum" role="alert">${icon('refused')}<div><strong>${title}</strong>${
     trouble?.text
   }${links.length === 0 ? null : html`<ul>${links}</ul>`}</div></div>
 `

@@ -115,12 +115,12 @@ ${body}
     assets,
 
     /** One card, for whatever a person came to decide, to read, or to fill in: a form is narrow. */
-    door: (content: Content & { readonly isNarrow?: boolean }): Page =>
+    card: (content: Content & { readonly isNarrow?: boolean }): Page =>
       whole(
         content,
-        html`<div class="door"><header>${brand(siteUrl, assets)}</header>
-<main id="content"><div class="door__card${content.isNarrow === true ? '' : ' door__card--wide'}">${content.main}</div>
-${content.below && html`<p class="door__below">${content.below}</p>`}</main>
+        html`<div class="card-page"><header>${brand(siteUrl, assets)}</header>
+<main id="content"><div class="card-page__card${content.isNarrow === true ? '' : ' card-page__card--wide'}">${content.main}</div>
+${content.below && html`<p class="card-page__below">${content.below}</p>`}</main>
 <footer></footer></div>`,
       ),
 
@@ -129,7 +129,7 @@ ${content.below && html`<p class="door__below">${content.below}</p>`}</main>
       whole(
         content,
         html`<svg class="fb-defs" aria-hidden="true"><defs><pattern id="fb-hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="fb-hatch-paper" width="6" height="6"/><path class="fb-hatch-line" d="M0 0V6"/></pattern></defs></svg>
-<div class="door"><header>${brand(siteUrl, assets)}${content.who && html`<p class="door__who">${content.who}</p>`}</header>
+<div class="card-page"><header>${brand(siteUrl, assets)}${content.who && html`<p class="card-page__who">${content.who}</p>`}</header>
 <main id="content">${content.main}</main>
 <footer>${content.foot}</footer></div>`,
       ),

@@ -2,7 +2,7 @@ import { networkOf } from '../identity/failures-by-address.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { By, Origin } from '../storage/audit.ts'
 
-/** Who stands at the door: what a request tells of somebody before they have signed in. */
+/** What a request tells of somebody before they have signed in. */
 export type Visitor = {
   readonly address: string
   /** What is around the address: /24 of IPv4, /48 of IPv6. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { callbackPath } from '../../callers/links.ts'
 import { type Names, spell } from '../../catalogue/operation.ts'
-import { AT_THE_DOOR } from '../../contracts/refusals.ts'
+import { ON_ARRIVAL } from '../../contracts/refusals.ts'
 import type { ContractAnswer, ContractRoute } from '../../contracts/route.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Decision, Links } from '../../links/links.ts'
@@ -32,7 +32,7 @@ const SHOWN: ContractAnswer = {
 const PAGE_REFUSALS = {
   name: 'page',
   dialect: 'page',
-  codes: [...AT_THE_DOOR, 'upstream_transport', 'billing_dependency_timeout', 'managed_upstream_transport'],
+  codes: [...ON_ARRIVAL, 'upstream_transport', 'billing_dependency_timeout', 'managed_upstream_transport'],
 } as const
 const FROM_PLATFORM = ['state', 'code', 'error'] as const
 

@@ -46,14 +46,14 @@ type Shown = FormParts & {
 }
 
 /** Who somebody is here: where they are signed in, what guards it, and what they belong to. */
-export function accountPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
+export function accountPage({ card }: Pick<Pages, 'card'>, shown: Shown): Page {
   const { status = 200, note, trouble, person, sessions, workspaces } = shown
-  return door({
+  return card({
     status,
     title: 'Your account',
-    main: html`<h1>Your account</h1><p class="door__say"><bdi><b>${person.name}</b></bdi><br>${person.email}</p>
-${note === undefined ? null : callout('ok', ACCOUNT_NOTES[note], null, ' door__sum')}${trouble === undefined ? null : troubled(trouble)}
-<section class="seats" aria-labelledby="workspaces"><h2 class="door__h" id="workspaces">Workspaces</h2>${
+    main: html`<h1>Your account</h1><p class="card-page__say"><bdi><b>${person.name}</b></bdi><br>${person.email}</p>
+${note === undefined ? null : callout('ok', ACCOUNT_NOTES[note], null, ' card-page__sum')}${trouble === undefined ? null : troubled(trouble)}
+<section class="seats" aria-labelledby="workspaces"><h2 class="card-page__h" id="workspaces">Workspaces</h2>${
       workspaces.length === 0
         ? html`<p class="fb-hint">You are not in a workspace. If you were invited, open the link in that mail. Or make one of your own.</p>
 ${form('/sessions/workspace', shown, html`<button class="fb-button" type="submit">Make a workspace</button>`)}`
@@ -61,20 +61,20 @@ ${form('/sessions/workspace', shown, html`<button class="fb-button" type="submit
     }</section>
 ${
   shown.hasGrants
-    ? html`<section class="seats" aria-labelledby="apps"><h2 class="door__h" id="apps">Apps and agents</h2><ul><li><div><b>What you allow</b><span>Who may act for you, what they spend, and how to end it</span></div><a class="fb-button fb-button--quiet fb-button--small" href="/grants">Show</a></li></ul></section>
+    ? html`<section class="seats" aria-labelledby="apps"><h2 class="card-page__h" id="apps">Apps and agents</h2><ul><li><div><b>What you allow</b><span>Who may act for you, what they spend, and how to end it</span></div><a class="fb-button fb-button--quiet fb-button--small" href="/grants">Show</a></li></ul></section>
 `
     : null
-}<section class="seats" aria-labelledby="guards"><h2 class="door__h" id="guards">Signing in</h2><ul>
+}<section class="seats" aria-labelledby="guards"><h2 class="card-page__h" id="guards">Signing in</h2><ul>
 <li><div><b>Password</b></div><a class="fb-button fb-button--quiet fb-button--small" href="/account/password">Change</a></li>
 <li><div><b>Second factor</b><span>${person.hasSecondFactor ? 'On' : 'Off'}</span></div><a class="fb-button fb-button--quiet fb-button--small" href="/account/second-factor">${person.hasSecondFactor ? 'Turn it off' : 'Turn it on'}</a></li></ul></section>
-<section class="seats" aria-labelledby="sessions"><h2 class="door__h" id="sessions">Where you are signed in</h2><ul>${sessions.map((session) => sessionItem(session, shown))}</ul>
+<section class="seats" aria-labelledby="sessions"><h2 class="card-page__h" id="sessions">Where you are signed in</h2><ul>${sessions.map((session) => sessionItem(session, shown))}</ul>
 ${form('/sessions/end-all', shown, html`<button class="fb-button fb-button--danger" type="submit">Sign out everywhere</button>`)}</section>`,
     below: html`<a href="/sign-out">Sign out</a>`,
   })
 }
 
 function troubled({ title, text }: Trouble): Html {
-  return html`<div class="fb-callout fb-callout--bad door__sum" role="alert"><div><strong>${title}</strong>${text}</div></div>`
+  return html`<div class="fb-callout fb-callout--bad card-page__sum" role="alert"><div><strong>${title}</strong>${text}</div></div>`
 }
 
 function workspaceItem({ id, name, role, isLastOwner }: ShownWorkspace, parts: Shown): Html {

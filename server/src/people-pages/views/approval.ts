@@ -73,13 +73,13 @@ const DONE = {
 } as const
 
 /** What became of it. */
-export function approvalDonePage({ door }: Pick<Pages, 'door'>, done: keyof typeof DONE, grantId?: string): Page {
+export function approvalDonePage({ card }: Pick<Pages, 'card'>, done: keyof typeof DONE, grantId?: string): Page {
   const [title, text] = DONE[done]
-  return door({
+  return card({
     isNarrow: true,
     status: done === 'over' ? 404 : 200,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">${text}</p>
+    main: html`<h1>${title}</h1><p class="card-page__say">${text}</p>
 ${wayOn(grantId === undefined ? '/grants' : `/mandates/${grantId}`, grantId === undefined ? 'See what you allow' : 'See the mandate', true)}`,
   })
 }

@@ -42,7 +42,7 @@ export function consentPage({ open }: Pick<Pages, 'open'>, shown: Shown): Page {
   const { name } = asking.client
   const wants = canPay(asking) ? 'asks for a budget' : 'asks to act for you'
   const head = html`<div class="grant__who"><span class="grant__face">${icon('agent')}</span><h1><bdi>${name}</bdi> ${wants}</h1><p>${whoAsks(asking)} You are signed in as ${email}. <a href="/sign-out">Not you?</a></p></div>
-${summary(filled, LABELS)}${filled.isChanged === true ? callout('warn', 'Read the sentence again', 'You have changed something. The sentence below says what you would allow now.', ' door__sum') : null}`
+${summary(filled, LABELS)}${filled.isChanged === true ? callout('warn', 'Read the sentence again', 'You have changed something. The sentence below says what you would allow now.', ' card-page__sum') : null}`
   return open({
     status,
     title: `${name} ${wants}`,
@@ -76,7 +76,7 @@ function notThere({ workspace, mode, terms }: Decided, money: Shown['money'], na
     'warn',
     'It is more than there is',
     html`<bdi>${name}</bdi> has ${dollars(has)} of ${mode === 'test' ? 'test' : 'live'} money now. Calls beyond that are refused until somebody adds credit.`,
-    ' door__sum',
+    ' card-page__sum',
   )
 }
 
@@ -132,21 +132,21 @@ function warning(destination: Asking['destination']): Html | null {
       'warn',
       'Is it your own device?',
       'Continue only if you have just started this yourself. Our staff never ask you to type a code.',
-      ' door__sum',
+      ' card-page__sum',
     )
   if (destination.kind === 'this machine')
     return callout(
       'warn',
       'It is a program on your computer',
       'Any program on it could have sent this request. Continue only if you have just started it yourself.',
-      ' door__sum',
+      ' card-page__sum',
     )
   if (destination.kind === 'app')
     return callout(
       'warn',
       'It is an app on your device',
       'The app that opens such addresses gets the answer. Continue only if you have just started it yourself.',
-      ' door__sum',
+      ' card-page__sum',
     )
   return null
 }
@@ -181,7 +181,7 @@ function balances(money: WorkspaceMoney | undefined, before: string, behind: str
 function inPlaceOf({ held, values }: Shown): Html | null {
   if (held.length === 0) return null
   const isTicked = values.replace === 'yes'
-  return html`<section class="seats" aria-labelledby="has"><h2 class="door__h" id="has">What it already has</h2><ul>${held.map(
+  return html`<section class="seats" aria-labelledby="has"><h2 class="card-page__h" id="has">What it already has</h2><ul>${held.map(
     ({ workspace, mode, left, isPaused, createdAt, audiences, isReplaceable, canMakeKeys: makesKeys }) =>
       html`<li><div><bdi>${workspace}</bdi>${mode === 'test' ? ', test' : ''}, since ${dayOf(createdAt)}: ${left === null ? (makesKeys ? 'no amount of its own' : 'it can’t pay') : html`<b>${dollars(left)}</b> left${isPaused ? ' when it is resumed: it is paused' : ''}`}${makesKeys ? '; it can create keys that spend your balance' : ''}${isReplaceable ? '' : html`. It is for <code>${audiences.join(', ')}</code>, and stays: what you allow now is added`}</div></li>`,
   )}</ul>${held.length < HELD_SHOWN ? null : html`<p class="fb-hint">These are the newest ${HELD_SHOWN}.</p>`}</section>
@@ -189,7 +189,7 @@ ${held.some(({ isReplaceable }) => isReplaceable) ? replaceField(isTicked) : nul
 }
 
 function replaceField(isTicked: boolean): Html {
-  return html`<label class="fb-check door__check"><input type="checkbox" name="replace" value="yes"${isTicked ? html` checked` : null} aria-describedby="replace-h"><span class="fb-check__name">Revoke what it already has</span></label>
+  return html`<label class="fb-check card-page__check"><input type="checkbox" name="replace" value="yes"${isTicked ? html` checked` : null} aria-describedby="replace-h"><span class="fb-check__name">Revoke what it already has</span></label>
 <p class="fb-hint" id="replace-h">Otherwise it may spend both amounts. Where the app uses the old one, it has to ask you again.</p>
 `
 }
@@ -209,17 +209,17 @@ export function select(
 }
 
 function nobodyMay({ path, ...shown }: Shown): Html {
-  return html`${callout('warn', 'You can’t allow this', 'You need a workspace in which you are an owner, an admin or a developer.', ' door__sum')}${form(path, shown, html`${shown.also}<button class="fb-button fb-button--large fb-button--quiet" type="submit" name="decision" value="deny">Back to the app</button>`)}`
+  return html`${callout('warn', 'You can’t allow this', 'You need a workspace in which you are an owner, an admin or a developer.', ' card-page__sum')}${form(path, shown, html`${shown.also}<button class="fb-button fb-button--large fb-button--quiet" type="submit" name="decision" value="deny">Back to the app</button>`)}`
 }
 
 /** The request that somebody was to decide about is not there: answered, too old, or of another browser. */
-export function askedNoMorePage({ door }: Pick<Pages, 'door'>): Page {
+export function askedNoMorePage({ card }: Pick<Pages, 'card'>): Page {
   const title = 'There is nothing to decide'
-  return door({
+  return card({
     isNarrow: true,
     status: 400,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">The request is already answered, is older than an hour, or was started in another browser. Go back to the app and start again.</p>
+    main: html`<h1>${title}</h1><p class="card-page__say">The request is already answered, is older than an hour, or was started in another browser. Go back to the app and start again.</p>
 ${wayOn('/grants', 'See what you allow', true)}`,
   })
 }

@@ -12,14 +12,14 @@ const LABEL = 'Code'
 const LENGTH = { length: 12, isNumeric: false }
 
 /** Where a person types what a program without a browser shows. */
-export function devicePage({ door }: Pick<Pages, 'door'>, { email, status = 200, filled = {}, ...parts }: Shown): Page {
+export function devicePage({ card }: Pick<Pages, 'card'>, { email, status = 200, filled = {}, ...parts }: Shown): Page {
   const { values = {}, problems = {} } = filled
   const title = 'Connect a device'
-  return door({
+  return card({
     isNarrow: true,
     status,
     title,
-    main: html`<h1>${title}</h1>${summary(filled, { user_code: LABEL })}<p class="door__say">Type the code that your device or your command line shows. You see what it asks for before you allow anything.</p>
+    main: html`<h1>${title}</h1>${summary(filled, { user_code: LABEL })}<p class="card-page__say">Type the code that your device or your command line shows. You see what it asks for before you allow anything.</p>
 ${form(
   '/device',
   parts,
@@ -33,12 +33,12 @@ ${form(
   })
 }
 
-export function deviceDonePage({ door }: Pick<Pages, 'door'>, isAllowed: boolean): Page {
+export function deviceDonePage({ card }: Pick<Pages, 'card'>, isAllowed: boolean): Page {
   const title = isAllowed ? 'Your device is connected' : 'The device is not connected'
-  return door({
+  return card({
     isNarrow: true,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">${isAllowed ? 'Go back to the device. It continues by itself within a few seconds.' : 'Nothing was allowed.'}</p>
+    main: html`<h1>${title}</h1><p class="card-page__say">${isAllowed ? 'Go back to the device. It continues by itself within a few seconds.' : 'Nothing was allowed.'}</p>
 ${wayOn('/grants', 'See what you allow', true)}`,
   })
 }

@@ -44,18 +44,18 @@ type Shown = FormParts & {
 }
 
 /** What somebody allows: to whom, for what, how much of it is spent, and how to end it. */
-export function grantsPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
+export function grantsPage({ card }: Pick<Pages, 'card'>, shown: Shown): Page {
   const { status = 200, grants, note, trouble, email } = shown
-  return door({
+  return card({
     status,
     title: 'What you allow',
-    main: html`<h1>What you allow</h1>${note === undefined ? null : callout('ok', GRANT_NOTES[note], null, ' door__sum')}${
+    main: html`<h1>What you allow</h1>${note === undefined ? null : callout('ok', GRANT_NOTES[note], null, ' card-page__sum')}${
       trouble === undefined
         ? null
-        : html`<div class="fb-callout fb-callout--bad door__sum" role="alert"><div><strong>${trouble.title}</strong>${trouble.text}</div></div>`
+        : html`<div class="fb-callout fb-callout--bad card-page__sum" role="alert"><div><strong>${trouble.title}</strong>${trouble.text}</div></div>`
     }${waitingCalls(shown.waiting)}${
       grants.length === 0
-        ? html`<p class="door__say">You have not allowed any app to act for you. Apps that you allow are listed here.</p>`
+        ? html`<p class="card-page__say">You have not allowed any app to act for you. Apps that you allow are listed here.</p>`
         : grants.map((grant) => grantSection(grant, shown))
     }${endedList(shown.ended)}`,
     below: html`Signed in as ${email}. <a href="/sessions">Your account</a>`,
@@ -64,7 +64,7 @@ export function grantsPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
 
 function grantSection(grant: ShownGrant, parts: Shown): Html {
   const { id, clientName, documentHost, workspace, mode, scopes, createdAt, expiresAt, budget } = grant
-  return html`<article class="seats" aria-labelledby="g-${id}"><h2 class="door__h" id="g-${id}"><bdi>${clientName}</bdi></h2>
+  return html`<article class="seats" aria-labelledby="g-${id}"><h2 class="card-page__h" id="g-${id}"><bdi>${clientName}</bdi></h2>
 <dl class="fb-kv"><div><dt>Verified domain</dt><dd>${documentHost ?? 'None'}</dd></div>
 <div><dt>Workspace</dt><dd><bdi>${workspace}</bdi>${mode === 'test' ? ', test' : ''}</dd></div>
 <div><dt>May</dt><dd>${scopes.map((scope) => html`${OAUTH_SCOPES[scope]}<br>`)}</dd></div>
@@ -82,12 +82,12 @@ ${grant.isPaused ? html`<div><dt>Paused</dt><dd>No calls start until you resume 
 /** Keys outlive the grant, since programs may depend on them; who ends it decides. */
 function keysToo({ id, keys }: ShownGrant): Html | null {
   if (keys === 0) return null
-  return html`<label class="fb-check door__check" for="k-${id}"><input type="checkbox" id="k-${id}" name="keys" value="yes"><span class="fb-check__name">Also revoke the ${many(keys, 'key')} that it created or rotated</span><span class="fb-check__note">Otherwise they go on working, and spend your balance.</span></label>`
+  return html`<label class="fb-check card-page__check" for="k-${id}"><input type="checkbox" id="k-${id}" name="keys" value="yes"><span class="fb-check__name">Also revoke the ${many(keys, 'key')} that it created or rotated</span><span class="fb-check__note">Otherwise they go on working, and spend your balance.</span></label>`
 }
 
 function endedList(ended: readonly EndedMandate[]): Html | undefined {
   if (ended.length === 0) return undefined
-  return html`<section class="seats" aria-labelledby="ended"><h2 class="door__h" id="ended">Ended</h2><ul>${ended.map(
+  return html`<section class="seats" aria-labelledby="ended"><h2 class="card-page__h" id="ended">Ended</h2><ul>${ended.map(
     ({ id, clientName, workspace, mode, endedAt }) =>
       html`<li><div><b><bdi>${clientName}</bdi></b><span><bdi>${workspace}</bdi>, ${mode}</span><span>Ended on ${dayOf(endedAt)}</span></div><a class="fb-button fb-button--quiet fb-button--small" href="/mandates/${id}">What it spent<span class="fb-hide">, ${clientName}</span></a></li>\n`,
   )}</ul></section>`

@@ -26,16 +26,16 @@ type Shown = FormParts & {
   readonly canSignUp: boolean
 }
 
-export function invitationPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
+export function invitationPage({ card }: Pick<Pages, 'card'>, shown: Shown): Page {
   const { invitation, viewer } = shown
   const { workspace, by, role, until } = invitation
   const title = `Join ${workspace}`
-  return door({
+  return card({
     title,
-    main: html`<div class="door__face"><span class="fb-who__dot" aria-hidden="true">${initialsOf(workspace)}</span></div><h1>Join <bdi>${workspace}</bdi></h1><p class="door__say"><bdi><b>${by.name}</b></bdi>${by.email === '' ? '' : ` (${by.email})`} invites you as <b>${roleName(role)}</b>.</p>
+    main: html`<div class="card-page__face"><span class="fb-who__dot" aria-hidden="true">${initialsOf(workspace)}</span></div><h1>Join <bdi>${workspace}</bdi></h1><p class="card-page__say"><bdi><b>${by.name}</b></bdi>${by.email === '' ? '' : ` (${by.email})`} invites you as <b>${roleName(role)}</b>.</p>
 <table class="fb-table fb-table--plain fb-table--dense roles"><caption class="fb-hide">What ${roleName(role)} may do</caption><tbody>${RIGHTS.map((right) => rightOf(role, right))}</tbody></table>
 ${whatToDo(shown)}
-<p class="fb-hint door__after">Valid until ${dayOf(until)}, only for this address. You keep your other workspaces.</p>`,
+<p class="fb-hint card-page__after">Valid until ${dayOf(until)}, only for this address. You keep your other workspaces.</p>`,
     ...(viewer !== null && {
       below: html`Signed in as ${viewer.email}. <a href="/sign-out">Not you?</a>`,
     }),
@@ -49,11 +49,11 @@ function whatToDo({ invitation, viewer, path, canSignUp, ...parts }: Shown): Htm
     const ways =
       invitation.hasAccount || !canSignUp
         ? wayOn(signIn, 'Sign in')
-        : html`${wayOn(withReturnTo('/sign-up', path), 'Create an account')}<p class="door__also">${wayOn(signIn, 'Sign in', true)}</p>`
-    return html`${callout('plain', 'Sign in to answer', html`The invitation is for <b>${invitation.email}</b>.`, ' door__sum')}${ways}`
+        : html`${wayOn(withReturnTo('/sign-up', path), 'Create an account')}<p class="card-page__also">${wayOn(signIn, 'Sign in', true)}</p>`
+    return html`${callout('plain', 'Sign in to answer', html`The invitation is for <b>${invitation.email}</b>.`, ' card-page__sum')}${ways}`
   }
   if (viewer.email !== invitation.email)
-    return html`${callout('warn', 'This invitation is for another address', html`It is for <b>${invitation.email}</b>. Sign out, and sign in with that address.`, ' door__sum')}${wayOn('/sign-out', 'Sign out', true)}`
+    return html`${callout('warn', 'This invitation is for another address', html`It is for <b>${invitation.email}</b>. Sign out, and sign in with that address.`, ' card-page__sum')}${wayOn('/sign-out', 'Sign out', true)}`
   return form(
     path,
     parts,
@@ -61,12 +61,12 @@ function whatToDo({ invitation, viewer, path, canSignUp, ...parts }: Shown): Htm
   )
 }
 
-export function declinedPage({ door }: Pick<Pages, 'door'>): Page {
+export function declinedPage({ card }: Pick<Pages, 'card'>): Page {
   const title = 'You have declined'
-  return door({
+  return card({
     isNarrow: true,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">The invitation is closed. Nothing else has changed.</p>
+    main: html`<h1>${title}</h1><p class="card-page__say">The invitation is closed. Nothing else has changed.</p>
 ${wayOn('/sessions', 'Go to your account')}`,
   })
 }

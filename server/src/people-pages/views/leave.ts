@@ -13,14 +13,14 @@ type Shown = FormParts & {
 const KEYS_SHOWN = 20
 
 /** Who leaves with keys that work says what becomes of them: they would go on spending. */
-export function leavePage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
+export function leavePage({ card }: Pick<Pages, 'card'>, shown: Shown): Page {
   const { workspace, keys, mayKeep } = shown
   const more = keys.length - KEYS_SHOWN
-  return door({
+  return card({
     isNarrow: true,
     status: 409,
     title: 'Your API keys',
-    main: html`<h1>What becomes of your API keys?</h1><p class="door__say">You are leaving <bdi><b>${workspace.name}</b></bdi>. These keys of yours work:</p>
+    main: html`<h1>What becomes of your API keys?</h1><p class="card-page__say">You are leaving <bdi><b>${workspace.name}</b></bdi>. These keys of yours work:</p>
 <ul>${keys.slice(0, KEYS_SHOWN).map(({ name, mode }) => html`<li><bdi>${name}</bdi>, ${mode}</li>`)}</ul>${more > 0 ? html`<p class="fb-hint">And ${more} more.</p>` : null}
 ${form(
   '/sessions/leave',

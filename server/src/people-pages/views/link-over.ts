@@ -23,14 +23,14 @@ const TOLD: Readonly<Record<What, { readonly text: string; readonly href: string
 }
 
 /** The same for a link that was never one of ours and for one that is over: which of them, nobody needs to be told. */
-export function linkOverPage({ door }: Pick<Pages, 'door'>, what: What): Page {
+export function linkOverPage({ card }: Pick<Pages, 'card'>, what: What): Page {
   const { text, href, button } = TOLD[what]
   const title = 'This link no longer works'
-  return door({
+  return card({
     isNarrow: true,
     status: 400,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">${text}</p>
+    main: html`<h1>${title}</h1><p class="card-page__say">${text}</p>
 ${wayOn(href, button)}`,
     below:
       href === '/sign-in' ? html`<a href="/">Go to the home page</a>` : html`<a href="/sign-in">Back to sign-in</a>`,

@@ -162,13 +162,13 @@ function endForms({ mandate, ...parts }: Shown): Html {
 }
 
 /** What is not there is the same to whoever it is not for. */
-export function noMandatePage({ door }: Pick<Pages, 'door'>): Page {
+export function noMandatePage({ card }: Pick<Pages, 'card'>): Page {
   const title = 'There is no such mandate'
-  return door({
+  return card({
     isNarrow: true,
     status: 404,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">It has ended, or it belongs to somebody else: only the person who gave a mandate can manage it.</p>
+    main: html`<h1>${title}</h1><p class="card-page__say">It has ended, or it belongs to somebody else: only the person who gave a mandate can manage it.</p>
 ${wayOn('/grants', 'See what you allow', true)}`,
   })
 }

@@ -10,14 +10,14 @@ type Shown = FormParts & {
 
 const LABELS = { old: 'Current password', password: 'New password' }
 
-export function changePasswordPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
+export function changePasswordPage({ card }: Pick<Pages, 'card'>, shown: Shown): Page {
   const { status = 200, email, filled = {} } = shown
   const { problems = {} } = filled
-  return door({
+  return card({
     isNarrow: true,
     status,
     title: 'Change your password',
-    main: html`<h1>Change your password</h1><p class="door__say">For <b>${email}</b>. You stay signed in here and are signed out elsewhere.</p>
+    main: html`<h1>Change your password</h1><p class="card-page__say">For <b>${email}</b>. You stay signed in here and are signed out elsewhere.</p>
 ${summary(filled, LABELS)}${form(
   '/account/password',
   shown,

@@ -3,16 +3,16 @@ import { button, callout, type Filled, type FormParts, field, form, summary, way
 import type { Page, Pages } from '../../pages/page.ts'
 import { many } from './words.ts'
 
-type Door = Pick<Pages, 'door'>
+type Card = Pick<Pages, 'card'>
 type Asking = FormParts & { readonly status?: number; readonly filled?: Filled<'email'> }
 
-export function resetPage({ door }: Door, shown: Asking): Page {
+export function resetPage({ card }: Card, shown: Asking): Page {
   const { status = 200, filled = {} } = shown
-  return door({
+  return card({
     isNarrow: true,
     status,
     title: 'Forgotten password',
-    main: html`<h1>Forgotten password</h1><p class="door__say">Enter your e-mail address. If it has an account, we send a link that works once, for 30 minutes.</p>
+    main: html`<h1>Forgotten password</h1><p class="card-page__say">Enter your e-mail address. If it has an account, we send a link that works once, for 30 minutes.</p>
 ${summary(filled, { email: 'Email' })}${form(
   '/reset',
   shown,
@@ -25,20 +25,20 @@ ${summary(filled, { email: 'Email' })}${form(
     problem: filled.problems?.email,
   })}${button('Send the link')}`,
 )}
-<p class="fb-hint door__after">We say the same whether or not there is an account. If you sign in through your company, reset your password there.</p>`,
+<p class="fb-hint card-page__after">We say the same whether or not there is an account. If you sign in through your company, reset your password there.</p>`,
     below: html`<a href="/sign-in">Back to sign-in</a>`,
   })
 }
 
-export function resetSentPage({ door }: Door, { email }: { readonly email: string | null }): Page {
-  return door({
+export function resetSentPage({ card }: Card, { email }: { readonly email: string | null }): Page {
+  return card({
     isNarrow: true,
     title: 'Check your mail',
-    main: html`<h1>Check your mail</h1><p class="door__say">If ${
+    main: html`<h1>Check your mail</h1><p class="card-page__say">If ${
       email === null ? 'your address' : html`<b>${email}</b>`
     } has an account here, we have sent it a link. It works once, for 30 minutes.</p>
 ${wayOn('/reset', 'Send another link', true)}
-<p class="fb-hint door__after">Check the spam folder too. We send at most five of these mails per day to one address.</p>`,
+<p class="fb-hint card-page__after">Check the spam folder too. We send at most five of these mails per day to one address.</p>`,
     below: html`<a href="/sign-in">Back to sign-in</a>`,
   })
 }
@@ -51,13 +51,13 @@ type Choosing = FormParts & {
   readonly filled?: Filled<'password'>
 }
 
-export function newPasswordPage({ door }: Door, shown: Choosing): Page {
+export function newPasswordPage({ card }: Card, shown: Choosing): Page {
   const { status = 200, email, sessions, path, filled = {} } = shown
-  return door({
+  return card({
     isNarrow: true,
     status,
     title: 'Choose a new password',
-    main: html`<h1>Choose a new password</h1><p class="door__say">For <b>${email}</b>.</p>
+    main: html`<h1>Choose a new password</h1><p class="card-page__say">For <b>${email}</b>.</p>
 ${summary(filled, { password: 'New password' })}${form(
   path,
   shown,

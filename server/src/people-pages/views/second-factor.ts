@@ -22,15 +22,15 @@ type Shown<Name extends string> = FormParts & {
 }
 
 export function secondFactorPage(
-  { door }: Pick<Pages, 'door'>,
+  { card }: Pick<Pages, 'card'>,
   shown: Shown<'code'> & { readonly host: string },
 ): Page {
   const { status = 200, host, email, filled = {}, returnTo } = shown
-  return door({
+  return card({
     isNarrow: true,
     status,
     title: 'Your second factor',
-    main: html`<h1>Your second factor</h1><p class="door__say">Open your authenticator and type the six digits that it shows for <b>${host}</b>.</p>
+    main: html`<h1>Your second factor</h1><p class="card-page__say">Open your authenticator and type the six digits that it shows for <b>${host}</b>.</p>
 ${summary(filled, { code: 'Code' })}${form(
   '/second-factor',
   shown,
@@ -40,20 +40,20 @@ ${summary(filled, { code: 'Code' })}${form(
     problem: filled.problems?.code,
     hint: 'It changes every 30 seconds. The previous code works a little longer.',
     code: CODE,
-  })}<label class="fb-check door__check"><input type="checkbox" name="remember" value="yes"><span class="fb-check__name">Don’t ask in this browser for 30 days</span></label>
+  })}<label class="fb-check card-page__check"><input type="checkbox" name="remember" value="yes"><span class="fb-check__name">Don’t ask in this browser for 30 days</span></label>
 ${button('Continue')}${or()}<a class="fb-button fb-button--large fb-button--quiet fb-button--wide" href="${withReturnTo('/recovery', returnTo)}">${icon('key')}Use a recovery code</a>`,
 )}`,
     below: notYou(email),
   })
 }
 
-export function recoveryPage({ door }: Pick<Pages, 'door'>, shown: Shown<'recovery'>): Page {
+export function recoveryPage({ card }: Pick<Pages, 'card'>, shown: Shown<'recovery'>): Page {
   const { status = 200, filled = {}, returnTo } = shown
-  return door({
+  return card({
     isNarrow: true,
     status,
     title: 'Use a recovery code',
-    main: html`<h1>Use a recovery code</h1><p class="door__say">Use one of the ten codes that you saved when you turned the second factor on. Each works once.</p>
+    main: html`<h1>Use a recovery code</h1><p class="card-page__say">Use one of the ten codes that you saved when you turned the second factor on. Each works once.</p>
 ${summary(filled, { recovery: 'Recovery code' })}${form(
   '/recovery',
   shown,
@@ -64,7 +64,7 @@ ${summary(filled, { recovery: 'Recovery code' })}${form(
     code: RECOVERY,
   })}${button('Continue')}`,
 )}
-${callout('plain', 'No code left?', 'The operator of this service can turn your second factor off after verifying who you are.', ' door__note')}`,
+${callout('plain', 'No code left?', 'The operator of this service can turn your second factor off after verifying who you are.', ' card-page__note')}`,
     below: html`<a href="${withReturnTo('/second-factor', returnTo)}">Back to the authenticator</a>`,
   })
 }

@@ -30,10 +30,10 @@ type Shown = FormParts & {
 
 const LABELS = { email: 'Email', password: 'Password' }
 
-export function signInPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
+export function signInPage({ card }: Pick<Pages, 'card'>, shown: Shown): Page {
   const { status = 200, filled = {}, note, issuer, returnTo, isSignUpOpen, hasCredit } = shown
   const { values = {}, problems = {} } = filled
-  return door({
+  return card({
     isNarrow: true,
     status,
     title: 'Sign in',
@@ -60,7 +60,7 @@ ${note === undefined ? null : noted(note)}${summary(filled, LABELS)}${form(
 
 function noted(note: SignInNote): Html {
   const [title, text] = SIGN_IN_NOTES[note]
-  return callout('ok', title, text, ' door__sum')
+  return callout('ok', title, text, ' card-page__sum')
 }
 
 /** A link and no button: what a form leads to must be ours. */

@@ -12,10 +12,10 @@ type Shown = FormParts & {
 
 const LABELS = { name: 'Your name', email: 'Email', password: 'Password' }
 
-export function signUpPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
+export function signUpPage({ card }: Pick<Pages, 'card'>, shown: Shown): Page {
   const { status = 200, filled = {}, issuer, returnTo } = shown
   const { values = {}, problems = {} } = filled
-  return door({
+  return card({
     isNarrow: true,
     status,
     title: 'Create an account',
@@ -52,13 +52,13 @@ type Closed = {
 }
 
 /** Why nobody can make an account here, and whom to ask. */
-export function signUpClosedPage({ door }: Pick<Pages, 'door'>, { missing, issuer }: Closed): Page {
-  if (missing.length > 0) return notSetUpPage({ door }, { title: 'Sign-up is closed', what: 'Sign-up', missing })
-  return door({
+export function signUpClosedPage({ card }: Pick<Pages, 'card'>, { missing, issuer }: Closed): Page {
+  if (missing.length > 0) return notSetUpPage({ card }, { title: 'Sign-up is closed', what: 'Sign-up', missing })
+  return card({
     isNarrow: true,
     status: 403,
     title: 'Sign-up is closed',
-    main: html`<h1>Sign-up is closed</h1><p class="door__say">You need an invitation to create an account here. Ask the operator of this service, or a member of your workspace.</p>
+    main: html`<h1>Sign-up is closed</h1><p class="card-page__say">You need an invitation to create an account here. Ask the operator of this service, or a member of your workspace.</p>
 ${issuer === null ? null : issuerLink(issuer, undefined)}${wayOn('/sign-in', 'Sign in', true)}`,
   })
 }
@@ -66,13 +66,13 @@ ${issuer === null ? null : issuerLink(issuer, undefined)}${wayOn('/sign-in', 'Si
 type NotSetUp = { readonly title: string; readonly what: string; readonly missing: readonly string[] }
 
 /** For what needs mail, where none can be sent. */
-export function notSetUpPage({ door }: Pick<Pages, 'door'>, { title, what, missing }: NotSetUp): Page {
+export function notSetUpPage({ card }: Pick<Pages, 'card'>, { title, what, missing }: NotSetUp): Page {
   const settings = missing.map((name, at) => html`${at === 0 ? '' : ', '}<code>${name}</code>`)
-  return door({
+  return card({
     isNarrow: true,
     status: 403,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">The operator of this service has not set this up yet.</p>
-${callout('plain', 'For the operator', html`${what} needs ${settings}.`, ' door__sum')}${wayOn('/sign-in', 'Sign in', true)}`,
+    main: html`<h1>${title}</h1><p class="card-page__say">The operator of this service has not set this up yet.</p>
+${callout('plain', 'For the operator', html`${what} needs ${settings}.`, ' card-page__sum')}${wayOn('/sign-in', 'Sign in', true)}`,
   })
 }

@@ -15,16 +15,16 @@ type Waiting = FormParts & {
 }
 
 /** It says the same to everybody, whether or not there is such an account. */
-export function lookIntoMailPage({ door }: Pick<Pages, 'door'>, shown: Waiting): Page {
+export function lookIntoMailPage({ card }: Pick<Pages, 'card'>, shown: Waiting): Page {
   const { status = 200, email, credit, wasSentAgain = false, filled = {} } = shown
-  return door({
+  return card({
     isNarrow: true,
     status,
     title: 'Check your mail',
-    main: html`<h1>Check your mail</h1><p class="door__say">If ${
+    main: html`<h1>Check your mail</h1><p class="card-page__say">If ${
       email === null ? 'your address' : html`<b>${email}</b>`
     } can have an account here, we have sent it a link. It works once, for 30 minutes.</p>
-${wasSentAgain ? callout('ok', 'It was sent again', 'Check the spam folder too.', ' door__sum') : null}${summary(filled, { email: 'Email' })}${wayThere(credit)}${form(
+${wasSentAgain ? callout('ok', 'It was sent again', 'Check the spam folder too.', ' card-page__sum') : null}${summary(filled, { email: 'Email' })}${wayThere(credit)}${form(
   '/verify',
   shown,
   html`${
@@ -40,7 +40,7 @@ ${wasSentAgain ? callout('ok', 'It was sent again', 'Check the spam folder too.'
       : null
   }${button('Send it again', { isQuiet: true })}`,
 )}
-<p class="fb-hint door__after">You can send it again after 60 seconds, up to five times a day. An account whose address is not verified is deleted after a day.</p>`,
+<p class="fb-hint card-page__after">You can send it again after 60 seconds, up to five times a day. An account whose address is not verified is deleted after a day.</p>`,
     below: html`Verified on another device? <a href="${withReturnTo('/sign-in', shown.returnTo)}">Sign in here</a> to go on. <a href="${withReturnTo('/sign-up', shown.returnTo)}">Another address</a>`,
   })
 }
@@ -56,15 +56,15 @@ function wayThere(credit: string | null): Html {
 
 /** Behind the link. Programs that look into mail open links too, so that opening it decides nothing. */
 export function verifyPage(
-  { door }: Pick<Pages, 'door'>,
+  { card }: Pick<Pages, 'card'>,
   shown: FormParts & { readonly email: string; readonly path: string },
 ): Page {
   const { email, path } = shown
-  return door({
+  return card({
     isNarrow: true,
     title: 'Verify your address',
-    main: html`<h1>Verify your address</h1><p class="door__say">You asked for an account with <b>${email}</b>.</p>
+    main: html`<h1>Verify your address</h1><p class="card-page__say">You asked for an account with <b>${email}</b>.</p>
 ${form(path, shown, button('This is my address'))}
-<p class="fb-hint door__after">If you did not ask for it, close this page. Without this step the account is deleted after a day.</p>`,
+<p class="fb-hint card-page__after">If you did not ask for it, close this page. Without this step the account is deleted after a day.</p>`,
   })
 }

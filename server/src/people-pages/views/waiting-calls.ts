@@ -29,7 +29,7 @@ export function waitingOf(
 export function waitingCalls(calls: readonly WaitingCall[]): readonly Html[] {
   return calls.map(
     ({ id, clientName, operation, most, expiresAt }) =>
-      html`<section class="fb-ask door__sum" aria-labelledby="w-${id}"><div><h2 id="w-${id}"><bdi>${clientName}</bdi> asks to make one call</h2><p class="fb-soft"><span class="fb-code">${operation}</span>, at most <b>${money(most)}</b>. Valid until ${clockOf(expiresAt)}.</p></div><div class="fb-actions"><a class="fb-button" href="/approvals/${id}">Review it<span class="fb-hide">: ${operation}</span></a></div></section>
+      html`<section class="fb-ask card-page__sum" aria-labelledby="w-${id}"><div><h2 id="w-${id}"><bdi>${clientName}</bdi> asks to make one call</h2><p class="fb-soft"><span class="fb-code">${operation}</span>, at most <b>${money(most)}</b>. Valid until ${clockOf(expiresAt)}.</p></div><div class="fb-actions"><a class="fb-button" href="/approvals/${id}">Review it<span class="fb-hide">: ${operation}</span></a></div></section>
 `,
   )
 }
