@@ -109,7 +109,7 @@ const sources: readonly Source[] = globSync('server/src/**/*.ts', { cwd: ROOT })
 const LITERAL =
   /'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^{}`]|`[^`]*`|\{[^{}]*\})*\})*`/
 const INTRODUCED = new RegExp(
-  String.raw`(?:\bdetail(?::| =)|\b(?:refusal|invalid|refused)\()\s*(${LITERAL.source})`,
+  String.raw`(?:\bdetail(?::| =)|\b(?:refusal|invalidRequest|invalid|refused)\()\s*(${LITERAL.source})`,
   'g',
 )
 

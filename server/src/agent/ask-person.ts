@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { isMembers } from '../catalogue/member-table.ts'
 import { readApproval } from '../grants/approvals.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
-import { Fault } from '../kernel/fault.ts'
+import { type Fault, invalidRequest } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
 import type { AgentParts } from './parts.ts'
 import type { InputRequired } from './tool-result.ts'
@@ -86,7 +86,7 @@ function inputRequired(id: string, url: string, { members }: Fault): InputRequir
 /** Another call than the one that was asked for needs an approval of its own: the refusal says where. */
 function unknownState(state: unknown, fault: Fault): Fault {
   if (typeof state === 'string' && isId(state)) return fault
-  return new Fault('invalid_request', { detail: 'requestState was not issued here. Make the call without it.' })
+  return invalidRequest('requestState was not issued here. Make the call without it.')
 }
 
 function isAccepted(responses: unknown): boolean {

@@ -1,6 +1,6 @@
 import { MODEL_IN_PATH, type Operation } from '../catalogue/operation.ts'
 import { keyInUrl } from '../http/key-in-url.ts'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import { DEFAULT_LIMITS } from '../wire/limits.ts'
 
 /** What an agent gives an operation. */
@@ -19,7 +19,7 @@ export function spellArguments(operation: Operation, given: Arguments): Spelt {
   if (operation.method === 'GET') return { query: fitForUrl(queryOf(given)), rawBody: null }
   if (!operation.path.includes(MODEL_IN_PATH)) return { query: '', rawBody: bytesOf(given) }
   const { model, ...rest } = given
-  if (typeof model !== 'string' || model === '') throw invalid('`model` is required: the name of a model.')
+  if (typeof model !== 'string' || model === '') throw invalidRequest('`model` is required: the name of a model.')
   fitForUrl(encodeURIComponent(model))
   return { query: '', rawBody: bytesOf(rest), model }
 }
@@ -32,7 +32,7 @@ function fitForUrl(part: string): string {
       detail: `The arguments make a query of ${part.length} characters; the limit is ${most}. Shorten them.`,
     })
   if (keyInUrl(`?${part}`, 'problem') !== undefined)
-    throw invalid(
+    throw invalidRequest(
       'Credentials in the arguments of an operation are not accepted. Remove it, and replace a key that was in one.',
     )
   return part
@@ -43,7 +43,7 @@ const bytesOf = (value: unknown) => Buffer.from(JSON.stringify(value))
 /** An answer of a tool comes whole. */
 function requireWhole({ protocol }: Operation, { stream }: Arguments): void {
   if (protocol === undefined || stream === undefined || stream === null || stream === false) return
-  throw invalid('Tools do not stream. Leave out `stream`, or use the HTTP API.')
+  throw invalidRequest('Tools do not stream. Leave out `stream`, or use the HTTP API.')
 }
 
 /** A list is a parameter that is given several times; null is one that is left out. */
@@ -58,9 +58,5 @@ function queryOf(given: Arguments): string {
 function textOf(name: string, value: unknown): string {
   if (typeof value === 'string') return value
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
-  throw invalid(`\`${name.slice(0, 100)}\` must be a text, a number, true or false, or a list of these.`)
-}
-
-function invalid(detail: string): Fault {
-  return new Fault('invalid_request', { detail })
+  throw invalidRequest(`\`${name.slice(0, 100)}\` must be a text, a number, true or false, or a list of these.`)
 }

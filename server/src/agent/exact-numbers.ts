@@ -1,4 +1,4 @@
-import { Fault } from '../kernel/fault.ts'
+import { type Fault, invalidRequest } from '../kernel/fault.ts'
 import { MOST_CAP_USD } from './price-cap.ts'
 
 /** Digits in a row, with or without a point, or an exponent, that a JavaScript number may not hold. Nearly nothing has it. */
@@ -41,7 +41,7 @@ export function inexactNumberIn(text: string): Fault | undefined {
     return value
   }
   JSON.parse(text, read)
-  return found === undefined ? undefined : new Fault('invalid_request', { detail: found })
+  return found === undefined ? undefined : invalidRequest(found)
 }
 
 /** A cap is not passed on: its own rule is told. */

@@ -1,7 +1,7 @@
 import { memberOf } from '../catalogue/price.ts'
 import type { AgentRequest, AgentRoutes } from '../http/agent-routes.ts'
 import { retryAfterSecondsOf } from '../http/retry-after.ts'
-import { asFault, Fault } from '../kernel/fault.ts'
+import { asFault, Fault, invalidRequest } from '../kernel/fault.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
 import { parseJson } from '../wire/json.ts'
 import { inexactNumberIn } from './exact-numbers.ts'
@@ -42,7 +42,7 @@ export function createAgentServer(parts: Parts): AgentRoutes {
     if (unread !== undefined) return refuse(request, unread)
     // The model that wrote such a number is told, and can correct it; what no tool is called by is a client's.
     if (inexact !== undefined && !isCall(body)) return refuse(request, inexact)
-    if (Array.isArray(body)) return refuse(request, new Fault('invalid_request', { detail: NO_BATCHES }))
+    if (Array.isArray(body)) return refuse(request, invalidRequest(NO_BATCHES))
     // Nothing is ever told unasked, so that nobody has to stay and listen.
     if (memberOf(body, 'method') === 'subscriptions/listen')
       return refuse(request, new Fault('route_not_found'), noSuchMethod(memberOf(body, 'id')))

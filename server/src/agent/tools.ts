@@ -1,6 +1,6 @@
 import { admit } from '../callers/admit.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
-import { asFault, Fault } from '../kernel/fault.ts'
+import { asFault, type Fault, invalidRequest } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { ZERO } from '../kernel/money.ts'
 import { inputFault } from '../wording/input-fault.ts'
@@ -184,7 +184,5 @@ function keyIn(meta: ToolCall['meta'], { idempotencyKey }: MetaNames): string | 
   const key = meta[idempotencyKey]
   if (key === undefined) return undefined
   if (typeof key === 'string' && key !== '') return key
-  throw new Fault('invalid_request', {
-    detail: `_meta["${idempotencyKey}"] must be a text of 1 to 255 visible characters.`,
-  })
+  throw invalidRequest(`_meta["${idempotencyKey}"] must be a text of 1 to 255 visible characters.`)
 }

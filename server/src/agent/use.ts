@@ -4,7 +4,7 @@ import type { Wish } from '../gateway/begin.ts'
 import type { CallRequest, Progress } from '../gateway/call-request.ts'
 import { isStreamed } from '../gateway/relay.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
-import { asFault, Fault } from '../kernel/fault.ts'
+import { asFault, Fault, invalidRequest } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { type Nanos, usd, ZERO } from '../kernel/money.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
@@ -67,7 +67,7 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
     if (own !== undefined) {
       if (!own.isReadOnly) requireApproval(caller)
       if (!own.isReadOnly && wanted.idempotencyKey !== undefined)
-        return refuseCounted(parts, request, wanted, new Fault('invalid_request', { detail: NO_KEY }))
+        return refuseCounted(parts, request, wanted, invalidRequest(NO_KEY))
       const { json, ...task } = await own.run(request, wanted)
       const answer = { status: 200, headers: JSON_TYPE, body: JSON.stringify(json) }
       return { id, operationId, answer, cost: ZERO, held: undefined, balance: undefined, ...task }

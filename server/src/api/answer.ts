@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type pg from 'pg'
 import { isKey } from '../gateway/idempotency.ts'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { findWrite, fingerprintOf, type Write, type WriteAnswer, writeOnce } from '../people/account-writes.ts'
@@ -166,11 +166,10 @@ function requestOf({ request, pool, identify }: Call, on: Transactions): PersonR
 function noteOf({ request }: Call, { modeOf }: Asker, personId: Id): Write {
   const key = request.header('idempotency-key')
   if (key === undefined || !isKey(key))
-    throw new Fault('invalid_request', {
-      detail:
-        'Send the header Idempotency-Key with 1 to 255 visible ASCII characters, a new one for each change, and the same one when you send it again.',
-      members: { param: 'Idempotency-Key' },
-    })
+    throw invalidRequest(
+      'Send the header Idempotency-Key with 1 to 255 visible ASCII characters, a new one for each change, and the same one when you send it again.',
+      'Idempotency-Key',
+    )
   const { method, path, query } = request
   const { mode: _, ...rest } = Object(query)
   const fingerprint = fingerprintOf({ method, path, mode: modeOf(), query: rest, body: request.readBody() })

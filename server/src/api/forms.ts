@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Budget } from '../budgets/budgets.ts'
-import { Fault } from '../kernel/fault.ts'
+import { invalidRequest } from '../kernel/fault.ts'
 import { usd } from '../kernel/money.ts'
 import { PERIODS } from '../kernel/period.ts'
 
@@ -41,6 +41,6 @@ export function orFault<T>(param: string, parse: () => T): T {
     return parse()
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
-    throw new Fault('invalid_request', { detail: `"${param}": ${error.message}.`, members: { param } })
+    throw invalidRequest(`"${param}": ${error.message}.`, param)
   }
 }

@@ -1,4 +1,4 @@
-import { Fault } from '../kernel/fault.ts'
+import { invalidRequest } from '../kernel/fault.ts'
 import type { Cookies } from '../pages/cookies.ts'
 import { markOf, newToken } from '../people/tokens.ts'
 import type { Payload, States } from './states.ts'
@@ -39,7 +39,5 @@ export async function requireDecider(
   const { decidedBy } = state.payload
   const isDecider = decidedBy === undefined || (session !== undefined && decidedBy === markOf(session))
   if (isDecider && isBegunBy(cookies, cookie, state.payload)) return
-  throw new Fault('invalid_request', {
-    detail: 'This was begun or decided in another browser. Go back to the app and start again.',
-  })
+  throw invalidRequest('This was begun or decided in another browser. Go back to the app and start again.')
 }

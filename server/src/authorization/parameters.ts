@@ -1,4 +1,4 @@
-import { Fault } from '../kernel/fault.ts'
+import { invalidRequest } from '../kernel/fault.ts'
 import type { Resource, Resources } from './resources.ts'
 import { DEFAULT_SCOPES } from './scopes.ts'
 
@@ -40,7 +40,7 @@ function defaultScope(given: URLSearchParams, resources: Resources): string {
 /** A code in a fragment, or in a form that a script sends, is nothing that a client of ours needs. */
 function requireQueryMode(given: URLSearchParams): void {
   if (given.getAll('response_mode').some((mode) => mode !== 'query'))
-    throw new Fault('invalid_request', { detail: 'response_mode must be query.' })
+    throw invalidRequest('response_mode must be query.')
 }
 
 const MEMBERS_LIMIT = 50
@@ -50,15 +50,12 @@ const VALUE_LIMIT = 4_096
 /** PostgreSQL takes no zero byte, and no parameter of OAuth has a control character in it. */
 function requireBounds(given: URLSearchParams): void {
   if (given.size > MEMBERS_LIMIT)
-    throw new Fault('invalid_request', {
-      detail: `There are ${given.size} parameters; the limit is ${MEMBERS_LIMIT}. Send fewer.`,
-    })
+    throw invalidRequest(`There are ${given.size} parameters; the limit is ${MEMBERS_LIMIT}. Send fewer.`)
   for (const [name, value] of given) {
     if (name.length > NAME_LIMIT || value.length > VALUE_LIMIT)
-      throw new Fault('invalid_request', {
-        detail: `A parameter is too long: the limit is ${VALUE_LIMIT} characters, and ${NAME_LIMIT} for its name.`,
-      })
-    if (/\p{Cc}/u.test(name + value))
-      throw new Fault('invalid_request', { detail: 'Parameters must not contain control characters.' })
+      throw invalidRequest(
+        `A parameter is too long: the limit is ${VALUE_LIMIT} characters, and ${NAME_LIMIT} for its name.`,
+      )
+    if (/\p{Cc}/u.test(name + value)) throw invalidRequest('Parameters must not contain control characters.')
   }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { noSuchModel } from '../gateway/routing.ts'
-import { Fault } from '../kernel/fault.ts'
+import { invalidRequest } from '../kernel/fault.ts'
 import type { Model } from '../pricing/models.ts'
 import { shownModel, shownModelBody } from '../pricing/shown-model.ts'
 import type { ProtocolName } from '../protocols/protocol.ts'
@@ -38,10 +38,9 @@ const paging = z.object({
 function anthropicPage(models: readonly Model[], query: unknown) {
   const { success, data } = paging.safeParse(query)
   if (!success || (data.after_id !== undefined && data.before_id !== undefined))
-    throw new Fault('invalid_request', {
-      detail:
-        'limit must be a whole number from 1 to 1,000; send after_id or before_id, not both, as the id of a model.',
-    })
+    throw invalidRequest(
+      'limit must be a whole number from 1 to 1,000; send after_id or before_id, not both, as the id of a model.',
+    )
   const { limit, after_id, before_id } = data
   // By the order of their names, in which they are: one that has gone since the page before still has its place.
   const within = models.filter(
@@ -84,9 +83,7 @@ const geminiPaging = z.object({
 function geminiPage(models: readonly Model[], query: unknown) {
   const { success, data } = geminiPaging.safeParse(query)
   if (!success)
-    throw new Fault('invalid_request', {
-      detail: 'pageSize must be a whole number from 1 to 1,000, and pageToken one that we returned.',
-    })
+    throw invalidRequest('pageSize must be a whole number from 1 to 1,000, and pageToken one that we returned.')
   const end = data.pageToken + data.pageSize
   const page = models.slice(data.pageToken, end).map(geminiModel)
   return { models: page, ...(end < models.length && { nextPageToken: String(end) }) }

@@ -4,7 +4,7 @@ import { money, moneyBody } from '../api/money.ts'
 import { pageLimit, wholeNumber } from '../api/query-forms.ts'
 import { isKey } from '../gateway/idempotency.ts'
 import { ROUTE_REASONS } from '../gateway/plan.ts'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
 import { nanos, usd } from '../kernel/money.ts'
 import {
@@ -157,11 +157,7 @@ export async function pageOfRequests(
   data: Filters,
   { startMs = 0, endMs = Number.MAX_SAFE_INTEGER, nowMs }: Times,
 ) {
-  if (startMs > endMs)
-    throw new Fault('invalid_request', {
-      detail: 'start_time is after end_time. Swap them.',
-      members: { param: 'start_time' },
-    })
+  if (startMs > endMs) throw invalidRequest('start_time is after end_time. Swap them.', 'start_time')
   const { rows, next } = await listRequests(pool, {
     ...whose,
     ...(data.operation !== undefined && { operation: data.operation }),

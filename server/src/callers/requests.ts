@@ -3,7 +3,7 @@ import { fromLedger } from '../api/from-ledger.ts'
 import { parsed } from '../api/route.ts'
 import { claimKeyOf, IDEMPOTENCY, isKey } from '../gateway/idempotency.ts'
 import type { Caller } from '../identity/caller.ts'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import { isId } from '../kernel/ids.ts'
 import { findClaiming, findEnded, findOpen } from '../ledger/requests.ts'
 import { millisecondsIn } from './milliseconds-in.ts'
@@ -58,7 +58,7 @@ export const REQUEST_ROUTES: readonly CallerRoute[] = [
     async run(parts, { caller, query }) {
       const { pool, time } = parts
       const detail = millisecondsIn(query.start_time)
-      if (detail !== undefined) throw new Fault('invalid_request', { detail, members: { param: 'start_time' } })
+      if (detail !== undefined) throw invalidRequest(detail, 'start_time')
       const filters = parsed(requestFilters, query)
       if (filters.idempotency_key !== undefined) {
         requireAlone(query)
@@ -105,9 +105,7 @@ const BESIDE_KEY: ReadonlySet<string> = new Set(['idempotency_key', 'operation']
 
 function requireAlone(query: unknown): void {
   if (Object.keys(Object(query)).every((name) => BESIDE_KEY.has(name))) return
-  throw new Fault('invalid_request', {
-    detail: 'idempotency_key can be combined only with operation. Remove the other filters.',
-  })
+  throw invalidRequest('idempotency_key can be combined only with operation. Remove the other filters.')
 }
 
 /** The calls of an operation, or of any, that have a key now. One that ended uncharged has given it back, and is not among them. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fromLedger } from '../api/from-ledger.ts'
-import { Fault } from '../kernel/fault.ts'
+import { invalidRequest } from '../kernel/fault.ts'
 import { formatUsd } from '../kernel/money.ts'
 import { readAccountLife } from '../ledger/balance.ts'
 import { type ExactSums, readUsage, type UsageGroup, type UsageReport, type UsageSums } from '../ledger/usage.ts'
@@ -189,11 +189,15 @@ type Query = Readonly<Record<string, unknown>>
 function windowOf(query: Query, nowSeconds: number): { readonly start: bigint; readonly end: bigint | undefined } {
   const unknown = Object.keys(query).find((name) => !PARAMETERS.includes(name))
   if (unknown !== undefined)
-    throw invalid(`Unknown parameter "${unknown.slice(0, NAME_LIMIT)}". This endpoint takes ${PARAMETERS.join(', ')}.`)
+    throw invalidRequest(
+      `Unknown parameter "${unknown.slice(0, NAME_LIMIT)}". This endpoint takes ${PARAMETERS.join(', ')}.`,
+    )
   const start = secondsOf('start_time', query.start_time)
   const end = query.end_time === undefined ? undefined : secondsOf('end_time', query.end_time)
   if (start > (end ?? BigInt(nowSeconds)))
-    throw invalid(millisecondsIn(query.start_time) ?? `start_time is after ${end === undefined ? 'now' : 'end_time'}.`)
+    throw invalidRequest(
+      millisecondsIn(query.start_time) ?? `start_time is after ${end === undefined ? 'now' : 'end_time'}.`,
+    )
   return { start, end }
 }
 
@@ -202,7 +206,7 @@ export type UsageView = { readonly bucket: 'day' | 'hour'; readonly groupBy?: Gr
 /** How it is told, and of what. */
 export function usageViewOf(query: Query): UsageView {
   const { bucket = 'day' } = query
-  if (bucket !== 'day' && bucket !== 'hour') throw invalid('bucket must be day or hour.')
+  if (bucket !== 'day' && bucket !== 'hour') throw invalidRequest('bucket must be day or hour.')
   const filter = filterOf(query)
   const groupBy = groupByOf(query.group_by)
   const subjects = [
@@ -212,7 +216,9 @@ export function usageViewOf(query: Query): UsageView {
     ...(typeof groupBy === 'object' ? [`tag:${groupBy.tag}`] : []),
   ]
   if (new Set(subjects).size > 1)
-    throw invalid(`A report can be about one tag or about end users, not about several: ${subjects.join(' and ')}.`)
+    throw invalidRequest(
+      `A report can be about one tag or about end users, not about several: ${subjects.join(' and ')}.`,
+    )
   return { bucket, filter, ...(groupBy !== undefined && { groupBy }) }
 }
 
@@ -221,7 +227,7 @@ function groupByOf(value: unknown): GroupBy | undefined {
   const [all, tag] = (typeof value === 'string' && GROUP_BY.exec(value)) || []
   if (tag !== undefined) return { tag }
   if (all === 'key' || all === 'operation' || all === 'model' || all === 'end_user') return all
-  throw invalid('group_by must be key, operation, model, end_user or tag:<name>.')
+  throw invalidRequest('group_by must be key, operation, model, end_user or tag:<name>.')
 }
 
 function filterOf(query: Query): UsageFilter {
@@ -234,9 +240,9 @@ function filterOf(query: Query): UsageFilter {
   } = Object.fromEntries(FILTERS.map((name) => [name, textOf(name, query[name])]))
   const [, tagName, tagValue] = (tag !== undefined && TAG.exec(tag)) || []
   if (tag !== undefined && (tagName === undefined || tagValue === undefined))
-    throw invalid('tag must be written name=value.')
+    throw invalidRequest('tag must be written name=value.')
   for (const [name, id] of Object.entries({ key, end_user: endUser }))
-    if (id !== undefined && !UUID.test(id)) throw invalid(`${name} must be an id, as a report has it.`)
+    if (id !== undefined && !UUID.test(id)) throw invalidRequest(`${name} must be an id, as a report has it.`)
   return {
     ...(operation !== undefined && { operation }),
     ...(model !== undefined && { model }),
@@ -249,16 +255,13 @@ function filterOf(query: Query): UsageFilter {
 function textOf(name: string, value: unknown): string | undefined {
   if (value === undefined) return undefined
   if (typeof value === 'string' && value !== '' && value.length <= VALUE_LIMIT && !value.includes('\0')) return value
-  throw invalid(`${name} must be one text of 1 to ${VALUE_LIMIT} characters.`)
+  throw invalidRequest(`${name} must be one text of 1 to ${VALUE_LIMIT} characters.`)
 }
 
 function secondsOf(name: string, value: unknown): bigint {
-  if (value === undefined) throw invalid(`${name} is required: a Unix timestamp in seconds.`)
+  if (value === undefined) throw invalidRequest(`${name} is required: a Unix timestamp in seconds.`)
   const seconds = typeof value === 'string' && /^\d{1,19}$/.test(value) ? BigInt(value) : 0n
-  if (seconds <= 0n || seconds > INT64_MOST) throw invalid(`${name} must be a positive Unix timestamp in seconds.`)
+  if (seconds <= 0n || seconds > INT64_MOST)
+    throw invalidRequest(`${name} must be a positive Unix timestamp in seconds.`)
   return seconds
-}
-
-function invalid(detail: string): Fault {
-  return new Fault('invalid_request', { detail })
 }

@@ -3,7 +3,7 @@ import { type Ceiling, ceilingsOfCall } from '../budgets/account-budgets.ts'
 import { endUserOf, type FindEndUser, type FoundEndUser } from '../budgets/end-users.ts'
 import { byName, TAGS_LIMIT, type Tag, tagsIn } from '../budgets/tags.ts'
 import type { Caller } from '../identity/caller.ts'
-import { Fault, unavailable } from '../kernel/fault.ts'
+import { type Fault, invalidRequest, unavailable } from '../kernel/fault.ts'
 import { END_USER_MOST, endUserNamed, type NamedEndUser } from '../protocols/end-user.ts'
 import type { Attributed } from './ceilings.ts'
 
@@ -67,9 +67,7 @@ function read(header: string): readonly Tag[] {
 function namedIn(header: string): NamedEndUser {
   const text = decoded(header).trim()
   if (text === '' || text.length > END_USER_MOST)
-    throw new Fault('invalid_request', {
-      detail: `The end user header must have 1 to ${END_USER_MOST} characters. Correct it, or leave it out.`,
-    })
+    throw invalidRequest(`The end user header must have 1 to ${END_USER_MOST} characters. Correct it, or leave it out.`)
   return endUserNamed(text)
 }
 
@@ -81,17 +79,15 @@ function decoded(header: string): string {
 
 function bounded(inBody: NamedEndUser | undefined): NamedEndUser | undefined {
   if (inBody !== undefined && inBody.text.length > END_USER_MOST)
-    throw new Fault('invalid_request', {
-      detail: `The end user in the body has ${inBody.text.length} characters; the limit is ${END_USER_MOST}. Shorten it, or leave it out.`,
-    })
+    throw invalidRequest(
+      `The end user in the body has ${inBody.text.length} characters; the limit is ${END_USER_MOST}. Shorten it, or leave it out.`,
+    )
   return inBody
 }
 
 function invalid(what: string): Fault {
   const sentence = `${what[0]?.toUpperCase()}${what.slice(1)}`
-  return new Fault('invalid_request', {
-    detail: `Invalid tags header. ${sentence}. Send name=value pairs, separated by commas.`,
-  })
+  return invalidRequest(`Invalid tags header. ${sentence}. Send name=value pairs, separated by commas.`)
 }
 
 /** What calls of a caller are held against that say the same of themselves, for whoever only looks: nobody is noted as seen for it. */

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Claim } from '../calls/call.ts'
 import type { Operation } from '../catalogue/operation.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Fault, unavailable } from '../kernel/fault.ts'
+import { Fault, invalidRequest, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, nanos, ZERO } from '../kernel/money.ts'
 import type { EndedRequest, OpenRequest } from '../ledger/requests.ts'
@@ -26,8 +26,7 @@ export function isKey(text: string | undefined): text is string {
 /** The claim by which a key of the caller's own makes a call happen once. It belongs to the credential and the operation. */
 export function idempotencyClaim(key: string | undefined, operation: Operation, digest: string): readonly Claim[] {
   if (key === undefined) return []
-  if (!isKey(key))
-    throw new Fault('invalid_request', { detail: 'The Idempotency-Key must have 1 to 255 visible ASCII characters.' })
+  if (!isKey(key)) throw invalidRequest('The Idempotency-Key must have 1 to 255 visible ASCII characters.')
   return [
     {
       scope: IDEMPOTENCY,

@@ -1,5 +1,5 @@
 import type { DataOperation } from '../catalogue/operation.ts'
-import { Fault } from '../kernel/fault.ts'
+import { invalidRequest } from '../kernel/fault.ts'
 import { inputFault } from '../wording/input-fault.ts'
 import { foldParameter, loosestSpellingsIn, spellingsIn } from './loose-names.ts'
 
@@ -14,10 +14,9 @@ const NOT_IN_A_QUERY = /["\\#]/
 
 /** The input of an operation as its schema has it, or the fault that says what is wrong with it. */
 export function parseInput(operation: DataOperation, { query, readBody }: Given): unknown {
-  if (NOT_IN_A_QUERY.test(query))
-    throw new Fault('invalid_request', { detail: 'The characters ", \\ and # in a query must be percent-encoded.' })
+  if (NOT_IN_A_QUERY.test(query)) throw invalidRequest('The characters ", \\ and # in a query must be percent-encoded.')
   if (operation.isBodyOnly && query !== '')
-    throw invalid('This operation takes no query parameters. Send them in the body.')
+    throw invalidRequest('This operation takes no query parameters. Send them in the body.')
   const isInQuery = operation.method === 'GET'
   const given = isInQuery ? parameters(query) : readBody()
   requirePlainNames(operation, query, isInQuery ? {} : given)
@@ -51,15 +50,15 @@ function requirePlainNames({ refuses = {}, priced = {}, method }: DataOperation,
     const spellings = (why === undefined ? found : foundLoosely).get(foldParameter(name)) ?? []
     const [spelling = name] = spellings.filter((one) => one !== name)
     if (why !== undefined && spellings.length > 0)
-      throw invalid(`${readAs(spelling, name)} is not supported: ${why}.`, name)
+      throw invalidRequest(`${readAs(spelling, name)} is not supported: ${why}.`, name)
     const example = priced[name]
     if (example === undefined) continue
     const write = `Give it once, written as in ${example}.`
-    if (spelling !== name) throw invalid(`${readAs(spelling, name)} sets the price. ${write}`, name)
+    if (spelling !== name) throw invalidRequest(`${readAs(spelling, name)} sets the price. ${write}`, name)
     if (spellings.length > 1)
-      throw invalid(`"${name}" is given ${spellings.length} times and sets the price. ${write}`, name)
+      throw invalidRequest(`"${name}" is given ${spellings.length} times and sets the price. ${write}`, name)
     if (method === 'POST' && inQuery.includes(name))
-      throw invalid(`"${name}" sets the price and belongs in the body. ${write}`, name)
+      throw invalidRequest(`"${name}" sets the price and belongs in the body. ${write}`, name)
   }
 }
 
@@ -69,10 +68,6 @@ function namesIn(body: unknown): readonly string[] {
 
 function readAs(spelling: string, name: string): string {
   return spelling === name ? `"${name}"` : `"${spelling.slice(0, SPELLING_LIMIT)}" can be read as "${name}", which`
-}
-
-function invalid(detail: string, param?: string): Fault {
-  return new Fault('invalid_request', { detail, ...(param !== undefined && { members: { param } }) })
 }
 
 /** What is given once is a text, what is given several times a list. */

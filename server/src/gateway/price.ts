@@ -2,7 +2,7 @@ import type { Ceiling } from '../budgets/account-budgets.ts'
 import type { Attribution, Claim } from '../calls/call.ts'
 import { HOLDINGS } from '../catalogue/holding.ts'
 import { ON_DISCONNECT } from '../catalogue/on-disconnect.ts'
-import { asFault, Fault } from '../kernel/fault.ts'
+import { asFault, type Fault, invalidRequest } from '../kernel/fault.ts'
 import { type Nanos, nanos, usd } from '../kernel/money.ts'
 import { rateHeaders } from '../limits/headers.ts'
 import type { Quotes } from '../pricing/quotes.ts'
@@ -139,15 +139,10 @@ export function createPrice(parts: Parts): Price {
 /** A free quote must never turn into a paid call. */
 function requireMode({ costMode, quoteId, operation }: CallRequest, headerNames: HeaderNames): void {
   if (costMode === undefined) return
-  if (costMode !== 'quote')
-    throw new Fault('invalid_request', {
-      detail: 'The cost mode must be "quote". Correct the header, or leave it out.',
-    })
+  if (costMode !== 'quote') throw invalidRequest('The cost mode must be "quote". Correct the header, or leave it out.')
   if (!operation.quotable) throw noQuotes(headerNames)
   if (quoteId !== undefined)
-    throw new Fault('invalid_request', {
-      detail: 'A request can ask for a quote or use one, not both. Send one of the two headers.',
-    })
+    throw invalidRequest('A request can ask for a quote or use one, not both. Send one of the two headers.')
 }
 
 /** Who wants a limit that fits wants an answer that is not cut. */
@@ -173,5 +168,5 @@ function capOf(text: string): Nanos {
 }
 
 function wrongCap(rule: string): Fault {
-  return new Fault('invalid_request', { detail: `The cost cap ${rule}.` })
+  return invalidRequest(`The cost cap ${rule}.`)
 }

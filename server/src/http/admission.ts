@@ -9,7 +9,7 @@ import type {
 import type { Caller } from '../identity/caller.ts'
 import type { Identify } from '../identity/identify.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Fault, noRoom } from '../kernel/fault.ts'
+import { Fault, invalidRequest, noRoom } from '../kernel/fault.ts'
 import { LARGE_BYTES, type Lease, type MemoryBudget, REQUEST_COPIES } from '../kernel/memory-budget.ts'
 import type { Addresses } from '../wire/address.ts'
 import { exchangeOf } from '../wire/exchange.ts'
@@ -67,7 +67,7 @@ export function createAdmission({ identify, addresses, limits, memory, clock, po
 
   function judge(request: FastifyRequest): void {
     const detail = keyInUrl(request.url, dialectAskedBy(request))
-    if (detail !== undefined) throw new Fault('invalid_request', { detail })
+    if (detail !== undefined) throw invalidRequest(detail)
     const { headers, is404 } = request
     if (is404) return
     const encoding = headers['content-encoding']

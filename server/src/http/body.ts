@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import { LARGE_BYTES } from '../kernel/memory-budget.ts'
 import { parseForm } from '../pages/form-data.ts'
 import { type JsonLimits, parseJson } from '../wire/json.ts'
@@ -36,7 +36,7 @@ export function acceptForms(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers()
   scope.addContentTypeParser(FORM_TYPE, { parseAs: 'buffer' }, (_, bytes: Buffer, done) => {
     const form = parseForm(bytes)
-    if (form === undefined) done(new Fault('invalid_request', { detail: NO_FORM }))
+    if (form === undefined) done(invalidRequest(NO_FORM))
     else done(null, form)
   })
 }

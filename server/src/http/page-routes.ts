@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Fault } from '../kernel/fault.ts'
+import { invalidRequest } from '../kernel/fault.ts'
 import { createDelivery } from '../pages/delivery.ts'
 import { type Form, parseForm } from '../pages/form-data.ts'
 import type { SentPage } from '../pages/page.ts'
@@ -51,10 +51,7 @@ function askedBy(request: FastifyRequest): Asked {
 
 function queryOf(text: string | undefined): Form {
   const query = parseForm(Buffer.from(text ?? '', 'latin1'))
-  if (query === undefined)
-    throw new Fault('invalid_request', {
-      detail: 'The query is not valid UTF-8, or has a name twice. Correct the URL.',
-    })
+  if (query === undefined) throw invalidRequest('The query is not valid UTF-8, or has a name twice. Correct the URL.')
   return query
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Budget, budgetFacts, makeAllowance } from '../budgets/budgets.ts'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import type { Secret } from '../kernel/secret.ts'
@@ -140,7 +140,7 @@ export async function revokeSecret(
 ): Promise<{ readonly id: Id; readonly ended: 'key' | 'previous' }> {
   const parsed = parseCredential(secret)
   if (parsed === undefined || parsed.kind === 'at')
-    throw new Fault('invalid_request', { detail: 'This is not a secret of an API key of this installation. Check it.' })
+    throw invalidRequest('This is not a secret of an API key of this installation. Check it.')
   const { id, hash } = parsed
   // Calls of the account wait for its lock, so nobody takes it who does not have the secret.
   await requireSecret(queryOn(pool), id, hash)

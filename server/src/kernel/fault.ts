@@ -294,6 +294,11 @@ export class Fault extends Error {
   }
 }
 
+/** What was sent is wrong; `param` is the member that is. */
+export function invalidRequest(detail: string, param?: string): Fault {
+  return new Fault('invalid_request', { detail, ...(param !== undefined && { members: { param } }) })
+}
+
 /** What is wrong with a credential is told in the words of its kind: who has an access token never had a key. */
 export function wrongCredential(code: 'invalid_credential' | 'expired_credential', isToken: boolean): Fault {
   return new Fault(code, isToken ? { detail: TOKEN_WORDS[code] } : {})

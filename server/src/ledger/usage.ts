@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { Fault } from '../kernel/fault.ts'
+import { invalidRequest } from '../kernel/fault.ts'
 import { microsByBucket, type Nanos, nanos, wholeMicros } from '../kernel/money.ts'
 import { BRIEF_KEPT_DAYS } from './retention.ts'
 import type { GroupBy, UsageQuery } from './usage-query.ts'
@@ -121,17 +121,14 @@ export async function readExactUsage(pool: pg.Pool, query: UsageQuery): Promise<
 type BucketWindow = Times & { readonly at: number }
 
 function bucketWindows({ startSeconds, endSeconds, bucket = 'day', groupBy }: UsageQuery): readonly BucketWindow[] {
-  if (startSeconds > endSeconds)
-    throw new Fault('invalid_request', { detail: 'start_time is after end_time. Swap them.' })
+  if (startSeconds > endSeconds) throw invalidRequest('start_time is after end_time. Swap them.')
   if (startSeconds === endSeconds) return []
   const width = bucket === 'day' ? DAY_SECONDS : HOUR_SECONDS
   const most = groupBy === undefined ? BUCKETS_MAX : GROUPED_BUCKETS_MAX
   const first = floorTo(startSeconds, width)
   const buckets = Math.ceil((endSeconds - first) / width)
   if (buckets > most)
-    throw new Fault('invalid_request', {
-      detail: `The time window is too long: the limit is ${most} ${bucket}s. Ask for a shorter one.`,
-    })
+    throw invalidRequest(`The time window is too long: the limit is ${most} ${bucket}s. Ask for a shorter one.`)
   return Array.from({ length: buckets }, (_, place) => {
     const at = first + place * width
     return { at, startSeconds: Math.max(at, startSeconds), endSeconds: Math.min(at + width, endSeconds) }
@@ -148,17 +145,17 @@ function requireKept(query: UsageQuery, hoursFrom: number): void {
   const isOfDays = bucket !== 'hour' && isWhole(startSeconds) && isWhole(endSeconds)
   const isOfNames = operation === undefined && model === undefined && (groupBy === undefined || isOfName(groupBy))
   if (startSeconds >= keptFrom || (isOfDays && isOfNames)) return
-  throw new Fault('invalid_request', {
-    detail: `Usage by end user and by tag goes back ${BRIEF_KEPT_DAYS} days. Older usage is kept by whole days (UTC), without other filters or groups. Start later, or at midnight UTC.`,
-  })
+  throw invalidRequest(
+    `Usage by end user and by tag goes back ${BRIEF_KEPT_DAYS} days. Older usage is kept by whole days (UTC), without other filters or groups. Start later, or at midnight UTC.`,
+  )
 }
 
 /** What was read of too many is no report. */
 function requireBounded([first]: readonly Row[]): void {
   if (first === undefined || first.read <= COMBINED_SUMS_MOST) return
-  throw new Fault('invalid_request', {
-    detail: `This report would add up more than ${COMBINED_SUMS_MOST.toLocaleString('en-US')} sums, which is the limit. Ask for a shorter window, for bucket=day, for one key, or for only one filter or group.`,
-  })
+  throw invalidRequest(
+    `This report would add up more than ${COMBINED_SUMS_MOST.toLocaleString('en-US')} sums, which is the limit. Ask for a shorter window, for bucket=day, for one key, or for only one filter or group.`,
+  )
 }
 
 const isOfName = (groupBy: GroupBy) => groupBy === 'end_user' || typeof groupBy === 'object'

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Clock } from '../kernel/clock.ts'
-import { asUnavailable, Fault } from '../kernel/fault.ts'
+import { asUnavailable, Fault, invalidRequest } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import type { Seal } from '../kernel/seal.ts'
@@ -371,7 +371,7 @@ function triedOnceMore(): Fault {
 
 function offlineRefused(): Fault {
   const detail = `The scope ${OFFLINE} is not available: links here end when their first access token expires. Leave it out, or ask the operator to set links.offline_access.`
-  return new Fault('invalid_request', { detail })
+  return invalidRequest(detail)
 }
 
 function notConfigured(): Fault {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Fault } from '../kernel/fault.ts'
+import { invalidRequest } from '../kernel/fault.ts'
 import { readAddress } from '../people/mailbox.ts'
 import type { Form } from './form-data.ts'
 import { FORM_TOKEN } from './form-token.ts'
@@ -20,9 +20,7 @@ export function readForm<F extends Fields>(form: Form, fields: F): Read<F> {
   const { success, data, error } = z.strictObject(fields).safeParse(Object.fromEntries([...blank, ...given]))
   if (success) return { isGood: true, fields: data }
   if (error.issues.some(({ code }) => code === 'unrecognized_keys'))
-    throw new Fault('invalid_request', {
-      detail: 'The form has an unknown field. Open the page again and send the form once more.',
-    })
+    throw invalidRequest('The form has an unknown field. Open the page again and send the form once more.')
   // The first that is wrong with a field is enough to be told at once; fields are told in the order of the form.
   const problems = Object.keys(fields).flatMap((name) => {
     const issue = error.issues.find(({ path }) => path[0] === name)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { assignKey } from '../identity/key-changes.ts'
 import { revokeWithin } from '../identity/keys.ts'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
 import { may, type Role } from '../kernel/role.ts'
 import { OpenTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
@@ -67,8 +67,7 @@ export async function decideKeys(
     for (const id of keys) await revokeWithin(query, by, id)
     return { became: 'revoked', keys }
   }
-  if (decision.to === memberId)
-    throw new Fault('invalid_request', { detail: 'The keys can not go to the member who goes. Name another one.' })
+  if (decision.to === memberId) throw invalidRequest('The keys can not go to the member who goes. Name another one.')
   for (const id of keys) await assignKey({ pool: on }, by, id, decision.to)
   return { became: 'assigned', keys, to: decision.to }
 }

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import { revokeGrantsWithin } from '../grants/grants.ts'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import { ROLES, type Role } from '../kernel/role.ts'
 import { difference, record } from '../storage/audit.ts'
@@ -185,9 +185,7 @@ export function transfer(
     const [giver, taker] = [await findMember(locked, from), await findMember(locked, to)]
     locked.requireChange('owner', 'owner')
     if (giver.role !== 'owner' || giver.id === taker.id || taker.person_id === null)
-      throw new Fault('invalid_request', {
-        detail: 'Ownership can be transferred only from an owner to another member who has signed up.',
-      })
+      throw invalidRequest('Ownership can be transferred only from an owner to another member who has signed up.')
     const { query, by } = locked
     await tellOfAdmin(query, notices, { ...changeIn(locked), email: taker.email, from: taker.role, to: 'owner' })
     await query("update members set role = 'owner' where id = $1", [taker.id])

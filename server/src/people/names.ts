@@ -1,4 +1,4 @@
-import { Fault } from '../kernel/fault.ts'
+import { invalidRequest } from '../kernel/fault.ts'
 import { readAddress } from './mailbox.ts'
 
 /** What people type about themselves and others, checked where it enters. */
@@ -12,8 +12,7 @@ const OBEYED = /[\p{Cc}\u2028\u2029\u202A-\u202E\u2066-\u2069]+/gu
 export function readName(typed: string): string {
   const name = plain(typed)
   const { length } = [...name]
-  if (length < 1 || length > NAME_LIMIT)
-    throw new Fault('invalid_request', { detail: `The name must have 1 to ${NAME_LIMIT} characters.` })
+  if (length < 1 || length > NAME_LIMIT) throw invalidRequest(`The name must have 1 to ${NAME_LIMIT} characters.`)
   return name
 }
 
@@ -30,7 +29,6 @@ export function plain(text: string): string {
 
 export function requireAddress(typed: string): string {
   const address = readAddress(typed)
-  if (address === null)
-    throw new Fault('invalid_request', { detail: 'This is not a valid e-mail address. Correct it.' })
+  if (address === null) throw invalidRequest('This is not a valid e-mail address. Correct it.')
   return address
 }

@@ -1,6 +1,6 @@
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import { createGate, type Gate } from '../kernel/gate.ts'
 
 /**
@@ -100,7 +100,7 @@ function normalized(password: string): Buffer {
 function suitable(password: string): Buffer {
   const characters = password.length > LONGEST_COMPARED ? LONGEST_COMPARED : [...password.normalize('NFKC')].length
   if (characters < SHORTEST || characters > LONGEST)
-    throw new Fault('invalid_request', { detail: `The password must have ${SHORTEST} to ${LONGEST} characters.` })
+    throw invalidRequest(`The password must have ${SHORTEST} to ${LONGEST} characters.`)
   return normalized(password)
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { Secret } from '../kernel/secret.ts'
 import { type By, record } from '../storage/audit.ts'
@@ -87,7 +87,7 @@ export function createSecondFactor(parts: Parts) {
           'update people set totp = $2, totp_used_step = 0 where id = $1 and totp_since is null returning email',
           [personId, required().seal(new Secret(key.toString('base64')), boundTo(personId))],
         )
-        if (rows[0] === undefined) throw new Fault('invalid_request', { detail: 'The second factor is already on.' })
+        if (rows[0] === undefined) throw invalidRequest('The second factor is already on.')
         const { email: account } = emailRow.parse(rows[0])
         const uri = keyUri(key, { issuer: settings.name, account })
         return { secret: new Secret(base32(key)), uri: new Secret(uri) }

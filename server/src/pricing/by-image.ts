@@ -1,4 +1,4 @@
-import { Fault } from '../kernel/fault.ts'
+import { invalidRequest } from '../kernel/fault.ts'
 import { multiply } from '../kernel/rational.ts'
 import { picturesIn } from '../protocols/openai-images.ts'
 import type { AskedOfModel, ModelPricing } from './model-pricing.ts'
@@ -15,7 +15,7 @@ export function byImage(
   if (rate === undefined) {
     const priced = [...images.keys()].join(', ')
     const detail = `An image of ${JSON.stringify(kind)} (size and quality) has no price. Use one of these: ${priced}.`
-    throw new Fault('invalid_request', { detail })
+    throw invalidRequest(detail)
   }
   const terms = {
     version: versionAt(version, multiplier),

@@ -1,4 +1,4 @@
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import { multiply, type Rational } from '../kernel/rational.ts'
 import type { VideoAsk, VideoUsage } from '../protocols/video.ts'
 import type { ModelPrice } from './models.ts'
@@ -63,7 +63,7 @@ function rateAsked(terms: Terms, { resolution, pixels }: Asked['ask']): number {
   const place =
     resolution === undefined ? names.findIndex((name) => pixelsOf(name) >= (pixels ?? 0)) : names.indexOf(resolution)
   if (place !== -1) return place
-  throw new Fault('invalid_request', { detail: `This resolution has no price. Use one of these: ${names.join(', ')}.` })
+  throw invalidRequest(`This resolution has no price. Use one of these: ${names.join(', ')}.`)
 }
 
 function dearest(rates: readonly UnitRate[]): number {

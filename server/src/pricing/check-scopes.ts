@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Operation } from '../catalogue/operation.ts'
 import { checkScopes } from '../identity/scopes.ts'
-import { Fault } from '../kernel/fault.ts'
+import { invalidRequest } from '../kernel/fault.ts'
 import { DEFAULT_RERANK_MODEL } from '../upstreams/adapters/rerank.ts'
 import { namesOfModels } from './configure-models.ts'
 
@@ -27,6 +27,6 @@ export function createCheckScopes(parts: Parts): (scopes: readonly string[]) => 
   return (scopes) =>
     requireKnownScopes(parts, scopes, 'GET /v1/models').catch((error: unknown) => {
       if (!(error instanceof RangeError)) throw error
-      throw new Fault('invalid_request', { detail: `"scopes": ${error.message}.`, members: { param: 'scopes' } })
+      throw invalidRequest(`"scopes": ${error.message}.`, 'scopes')
     })
 }

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import { OUTPUT_LIMITS } from '../protocols/output-limits.ts'
 import { type PartKind, PROTOCOL_NAMES, type ProtocolName } from '../protocols/protocol.ts'
@@ -9,7 +9,7 @@ import { type By, difference, type Facts, factsRow, record, SERVICE } from '../s
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import { MODEL_NAME, PROFILE_SQL, routeProfile, TOKENIZERS } from './models.ts'
-import { lockName, noSuchModel, refusal, requireModel } from './require-model.ts'
+import { lockName, noSuchModel, requireModel } from './require-model.ts'
 import { priceText } from './set-model-price.ts'
 
 export { type KindPrices, type NewModelPrice, setModelPrice } from './set-model-price.ts'
@@ -311,5 +311,5 @@ function parse<T>(schema: z.ZodType<T>, given: unknown): T {
 function readOrRefuse<T>(parsed: z.ZodSafeParseResult<T>): T {
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
-  throw refusal(`${issue?.path.join('.')}: ${issue?.message}.`)
+  throw invalidRequest(`${issue?.path.join('.')}: ${issue?.message}.`)
 }

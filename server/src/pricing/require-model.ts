@@ -18,10 +18,6 @@ export async function requireModel(query: Query, id: string): Promise<void> {
   if (rows.length === 0) throw noSuchModel(id)
 }
 
-export function refusal(detail: string): Fault {
-  return new Fault('invalid_request', { detail })
-}
-
 export function noSuchModel(id: string): Fault {
   return new Fault('resource_not_found', { detail: `There is no model ${JSON.stringify(id)}.` })
 }

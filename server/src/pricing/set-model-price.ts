@@ -1,11 +1,12 @@
 import type pg from 'pg'
 import { z } from 'zod'
+import { invalidRequest } from '../kernel/fault.ts'
 import { type By, difference, factsRow, record, SERVICE } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { type ClassPricesText, classPricesForm, classPricesOf } from './class-prices.ts'
 import { belowCost, marginsOf } from './margins.ts'
 import { ownIn } from './models.ts'
-import { refusal, requireModel } from './require-model.ts'
+import { requireModel } from './require-model.ts'
 import { picturePriceIn, priceIn, videoPriceIn } from './unit-prices.ts'
 
 type Parts = {
@@ -52,7 +53,7 @@ export async function setModelPrice(
   { mayEndClasses = true, mayLose = true }: { readonly mayEndClasses?: boolean; readonly mayLose?: boolean } = {},
 ): Promise<number> {
   const problem = problemIn(given)
-  if (problem !== undefined) throw refusal(problem)
+  if (problem !== undefined) throw invalidRequest(problem)
   return inTransaction(pool, async (query) => {
     await requireModel(query, given.model)
     if (!mayEndClasses && given.classes === undefined) await requireNoClasses(query, given.model)
@@ -65,7 +66,7 @@ async function requireAboveCost(query: Query, given: NewModelPrice): Promise<voi
   const before = (await readPrices(query, [given.model])).get(given.model) ?? null
   const below = belowCost(marginsOf(priceAfter(before, given)))
   if (below !== undefined)
-    throw refusal(
+    throw invalidRequest(
       `${given.model} would be sold below cost: ${below}. Correct the price or the cost, or allow it with --below-cost.`,
     )
 }
@@ -73,7 +74,7 @@ async function requireAboveCost(query: Query, given: NewModelPrice): Promise<voi
 async function requireNoClasses(query: Query, model: string): Promise<void> {
   const classes = (await readPrices(query, [model])).get(model)?.classes ?? null
   if (classes !== null)
-    throw refusal(
+    throw invalidRequest(
       `The price of ${model} has classes, which would be removed: ${JSON.stringify(classes)}. Name them again, or remove them with --no-classes.`,
     )
 }

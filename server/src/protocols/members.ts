@@ -1,6 +1,6 @@
 import { inspectMembers, isMembers, type Members, type Table } from '../catalogue/member-table.ts'
 import { ANY_TIER, type Need, TOOL_CALLS_MOST, tierNamed } from '../catalogue/price-classes.ts'
-import { Fault } from '../kernel/fault.ts'
+import { type Fault, invalidRequest } from '../kernel/fault.ts'
 import { REPLY_MOST_BYTES } from '../kernel/memory-budget.ts'
 import type { ModelLimits, Sold } from './protocol.ts'
 import { MODEL_NAME_LENGTH } from './typed-members.ts'
@@ -12,8 +12,7 @@ export { isMembers, type Members }
 const ABOUT = /^"([^"]{1,200})"/
 
 export function refusal(detail: string): Fault {
-  const param = ABOUT.exec(detail)?.[1]
-  return new Fault('invalid_request', { detail, ...(param !== undefined && { members: { param } }) })
+  return invalidRequest(detail, ABOUT.exec(detail)?.[1])
 }
 
 export type ReadBody = {
@@ -88,10 +87,10 @@ export function tierIn(value: unknown): string {
 /** What a caller is told of members that no route of the model passes on. */
 export function unknownRefusal([first = '', ...others]: readonly string[]): Fault {
   const more = others.length === 0 ? '' : ` (also ${others.map((one) => `"${one}"`).join(', ')})`
-  return new Fault('invalid_request', {
-    detail: `Unknown parameter "${first}"${more}. Remove it, or ask the operator to allow unknown parameters on this route.`,
-    members: { param: first },
-  })
+  return invalidRequest(
+    `Unknown parameter "${first}"${more}. Remove it, or ask the operator to allow unknown parameters on this route.`,
+    first,
+  )
 }
 
 export function modelOf(body: unknown): string {

@@ -1,4 +1,4 @@
-import { Fault } from '../kernel/fault.ts'
+import { invalidRequest } from '../kernel/fault.ts'
 import { seeOther } from '../pages/page.ts'
 import type { PageRoute } from '../pages/page-route.ts'
 import { THEMES, themeCookie } from '../pages/theme.ts'
@@ -14,7 +14,7 @@ export function themeRoute({ siteUrl }: { readonly siteUrl: string | undefined }
     path: '/theme',
     answer({ form }) {
       const theme = THEMES.find((one) => one === form.get('theme'))
-      if (theme === undefined) throw new Fault('invalid_request', { detail: 'theme must be system, light or dark.' })
+      if (theme === undefined) throw invalidRequest('theme must be system, light or dark.')
       const back = form.get('back') ?? '/'
       return seeOther(OWN_PATH.test(back) ? back : '/', [themeCookie(theme, isSecure)])
     },

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { type By, difference, record, SERVICE } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
@@ -42,7 +42,7 @@ type Attached = { readonly id: Id; readonly upstreamId: Id; readonly name: strin
 /** Says who has a task whose creation was lost, and under which name, so that its end is asked for. */
 export async function attachTask(pool: pg.Pool, { id, upstreamId, name }: Attached, by: By = SERVICE): Promise<void> {
   if (!/^[A-Za-z0-9._:-]{1,200}$/.test(name))
-    throw new Fault('invalid_request', { detail: 'The task name is not valid. Give the name that the provider uses.' })
+    throw invalidRequest('The task name is not valid. Give the name that the provider uses.')
   await inTransaction(pool, async (query) => {
     const before = await lockTask(query, id)
     const { rows } = await query(

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import type { Seal } from '../kernel/seal.ts'
@@ -160,8 +160,9 @@ export async function removeUpstream({ pool, by = SERVICE }: Pick<Parts, 'pool' 
 async function whyKept(query: Query, id: Id): Promise<Fault> {
   const { rows } = await query('select from upstreams where id = $1', [id])
   if (rows.length === 0) return noSuchUpstream(id)
-  const detail = `The upstream ${id} has open tasks or linked accounts. Turn it off, and remove it when it has none.`
-  return new Fault('invalid_request', { detail })
+  return invalidRequest(
+    `The upstream ${id} has open tasks or linked accounts. Turn it off, and remove it when it has none.`,
+  )
 }
 
 /** Whether calls are given to it. What it was given before goes on. */
@@ -225,34 +226,32 @@ function credentialToKeep(
 ): Buffer | null {
   if (credential === null) return null
   if (credential !== undefined && !CREDENTIAL.test(credential.reveal()))
-    throw refusal('credential: must be one line of at most 4,096 printable characters, because it is sent in a header.')
+    throw invalidRequest(
+      'credential: must be one line of at most 4,096 printable characters, because it is sent in a header.',
+    )
   if (credential !== undefined) return sealCredential(seal, credential, holder)
   if (before === undefined || before.credential === null) return null
   if (before.origin === holder.origin) return before.credential
-  throw refusal('The credential was given for another address. Give it again, or give none.')
+  throw invalidRequest('The credential was given for another address. Give it again, or give none.')
 }
 
 function parse(given: unknown): z.output<typeof settings> {
   const parsed = settings.safeParse(given)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
-  throw refusal(`${issue?.path.join('.')}: ${issue?.message}.`)
+  throw invalidRequest(`${issue?.path.join('.')}: ${issue?.message}.`)
 }
 
 function originOf(baseUrl: string, { allowPlainHttp = false }: Parts): string {
   try {
     return parseBaseUrl(baseUrl, { allowPlainHttp }).origin
   } catch (error) {
-    throw refusal(
+    throw invalidRequest(
       error instanceof RangeError
         ? error.message
         : 'The base URL is not valid. Give one such as https://api.example.com.',
     )
   }
-}
-
-function refusal(detail: string): Fault {
-  return new Fault('invalid_request', { detail })
 }
 
 function noSuchUpstream(id: Id): Fault {

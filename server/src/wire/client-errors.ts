@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import type { Ids } from '../kernel/ids.ts'
 import type { Answer, RenderFault } from './answer.ts'
 import type { Connections } from './connections.ts'
@@ -69,7 +69,7 @@ export function createClientErrors({ ids, connections, turns, limits, findFamily
     socket.on('error', () => socket.destroy())
     const connection = connections.of(socket)
     if (connection === undefined || connection.isClosing) socket.destroy()
-    else answerLast(connection, new Fault('invalid_request', { detail: 'The method CONNECT is not supported.' }))
+    else answerLast(connection, invalidRequest('The method CONNECT is not supported.'))
   }
 
   return { onError, onConnect }
@@ -85,7 +85,7 @@ function faultOf({ code }: ParserError, { headerBytes }: Pick<EdgeLimits, 'heade
     return new Fault('body_too_large', {
       detail: 'The chunk extensions are too large: the limit is 16 KiB. Leave them out.',
     })
-  return new Fault('invalid_request', { detail: 'The request is not valid HTTP/1.1.' })
+  return invalidRequest('The request is not valid HTTP/1.1.')
 }
 
 const REQUEST_LINE = /^[A-Z]{3,20} (\/[!-~]{0,60})/

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import type { EdgeLimits } from './limits.ts'
 
 /** Where two of these disagree, we and whoever stands before or behind us may each believe another one. */
@@ -31,19 +31,15 @@ export function createHygiene({ limits }: Parts): (request: IncomingMessage) => 
   return (request) => {
     const { headers, rawHeaders, httpVersion } = request
     if (httpVersion !== '1.1' && httpVersion !== '1.0')
-      return invalid('The HTTP version is not supported. Use HTTP/1.1.')
+      return invalidRequest('The HTTP version is not supported. Use HTTP/1.1.')
     if (rawHeaders.length > limits.headerCount * 2) return tooManyHeaders(limits.headerCount)
     // The names of a request without repeated headers are as many as its header lines; only others are looked through.
     if (Object.keys(headers).length * 2 !== rawHeaders.length) {
       const repeated = repeatedHeader(rawHeaders)
-      if (repeated !== undefined) return invalid(repeated)
+      if (repeated !== undefined) return invalidRequest(repeated)
     }
     return wrongTarget(request.url ?? '', limits.urlBytes) ?? wrongFraming(request) ?? wrongExpectation(headers)
   }
-}
-
-function invalid(detail: string): Fault {
-  return new Fault('invalid_request', { detail })
 }
 
 function tooManyHeaders(most: number): Fault {
@@ -66,20 +62,20 @@ function wrongTarget(url: string, urlBytes: number): Fault | undefined {
   if (url.length > urlBytes)
     return new Fault('uri_too_long', { detail: `The URL is too long: the limit is ${urlBytes} bytes. Shorten it.` })
   if (!url.startsWith('/') || NOT_IN_A_TARGET.test(url))
-    return invalid('The request target is not a valid path. Percent-encode special characters.')
+    return invalidRequest('The request target is not a valid path. Percent-encode special characters.')
   return undefined
 }
 
 function wrongFraming({ method, headers, httpVersion }: IncomingMessage): Fault | undefined {
   if (headers.host === undefined ? httpVersion === '1.1' : !HOST.test(headers.host)) {
-    return invalid('The Host header is missing or not valid. Send one.')
+    return invalidRequest('The Host header is missing or not valid. Send one.')
   }
   const encoding = headers['transfer-encoding']
   if (encoding !== undefined && (httpVersion === '1.0' || encoding.toLowerCase() !== 'chunked')) {
-    return invalid('The transfer encoding is not supported. Use chunked, or send Content-Length.')
+    return invalidRequest('The transfer encoding is not supported. Use chunked, or send Content-Length.')
   }
   if ((method === 'GET' || method === 'HEAD') && hasBody(headers))
-    return invalid(`A ${method} request must not have a body. Remove it.`)
+    return invalidRequest(`A ${method} request must not have a body. Remove it.`)
   return undefined
 }
 

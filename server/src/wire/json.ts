@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 import { plainName } from '../kernel/plain-name.ts'
 
 const QUOTE = 34
@@ -63,14 +63,10 @@ function scan(text: string, { jsonDepth, jsonNodes, jsonValues }: JsonLimits): n
     }
   }
   if (commas > jsonValues) {
-    throw new Fault('invalid_request', {
-      detail: `The body has too many values: the limit is ${jsonValues}. Send fewer.`,
-    })
+    throw invalidRequest(`The body has too many values: the limit is ${jsonValues}. Send fewer.`)
   }
   if (names + containers > jsonNodes) {
-    throw new Fault('invalid_request', {
-      detail: `The body has too many keys, objects and arrays: the limit is ${jsonNodes}. Send fewer.`,
-    })
+    throw invalidRequest(`The body has too many keys, objects and arrays: the limit is ${jsonNodes}. Send fewer.`)
   }
   return names
 }
@@ -109,9 +105,9 @@ function endOfNumber(text: string, start: number): number {
   let end = start
   while (isInNumber(text.charCodeAt(end + 1)) || '.eE+'.includes(text[end + 1] ?? ' ')) end += 1
   if (end - start < NUMBER_LENGTH) return end
-  throw new Fault('invalid_request', {
-    detail: `A number is too long: the limit is ${NUMBER_LENGTH} characters. Shorten it, or send it as a string.`,
-  })
+  throw invalidRequest(
+    `A number is too long: the limit is ${NUMBER_LENGTH} characters. Shorten it, or send it as a string.`,
+  )
 }
 
 /** The place of the quote that ends the string that begins at `start`, or of the text's end where there is none. */
@@ -150,8 +146,7 @@ function inspect(root: unknown): number {
     for (const name in node) {
       names += 1
       const value = node[name]
-      if (isPoison(name, value))
-        throw new Fault('invalid_request', { detail: `The JSON key "${name}" is not allowed. Remove it.` })
+      if (isPoison(name, value)) throw invalidRequest(`The JSON key "${name}" is not allowed. Remove it.`)
       if (isNode(value)) open.push(value)
     }
   }

@@ -1,4 +1,4 @@
-import { Fault } from '../kernel/fault.ts'
+import { Fault, invalidRequest } from '../kernel/fault.ts'
 
 /** Headers of ours that carry the provider's word, as the operator spells it. */
 export type HeaderNames = {
@@ -80,9 +80,9 @@ export function strangeOfMoney(headers: Readonly<Record<string, unknown>>, names
 export function requireOwnWord(strange: string | undefined, { maxCost, costMode, quoteId }: HeaderNames): void {
   if (strange === undefined) return
   const own = `${maxCost}, ${costMode} and ${quoteId}`
-  throw new Fault('invalid_request', {
-    detail: `Unknown header "${strange.slice(0, NAME_TOLD)}". This gateway uses ${own}. Nothing was executed or charged.`,
-  })
+  throw invalidRequest(
+    `Unknown header "${strange.slice(0, NAME_TOLD)}". This gateway uses ${own}. Nothing was executed or charged.`,
+  )
 }
 
 /** For who asks for a quote where none is given. */

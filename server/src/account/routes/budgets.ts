@@ -11,7 +11,7 @@ import {
   removeBudget,
   setBudget,
 } from '../../budgets/set-budgets.ts'
-import { Fault } from '../../kernel/fault.ts'
+import { Fault, invalidRequest } from '../../kernel/fault.ts'
 import { ZERO } from '../../kernel/money.ts'
 import { PERIODS } from '../../kernel/period.ts'
 import { leftOf, readBudgets } from '../../ledger/balance.ts'
@@ -135,7 +135,7 @@ export const BUDGET_ROUTES: readonly AccountRoute[] = [
     async run(_, { member, place, mode, body, on }) {
       const { member_id: memberId, tag, end_user: endUser } = body
       if ([memberId, tag, endUser].filter((one) => one !== undefined).length > 1)
-        throw new Fault('invalid_request', { detail: 'A budget is of one thing: name member_id, tag or end_user.' })
+        throw invalidRequest('A budget is of one thing: name member_id, tag or end_user.')
       const what = await budgetSubject(on, place, mode, { member: memberId, tag, endUser }).catch((error: unknown) =>
         orFault('tag', () => fail(error)),
       )

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Fault } from '../../kernel/fault.ts'
+import { invalidRequest } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import { memberIdsOf } from '../../people/members.ts'
 import type { Transactions } from '../../storage/transaction.ts'
@@ -82,10 +82,10 @@ export const CLOSURE_ROUTES: readonly AccountRoute[] = [
     async run({ ids, sendMail, siteUrl }, { member, place, body, on, requireMatch }) {
       requireMatch(await toldOf(on, place.id, await findClosure(on, place.id)))
       if (body.name !== place.name)
-        throw new Fault('invalid_request', {
-          detail: '"name" is not the name of the workspace. Send its name to confirm that it is to be closed.',
-          members: { param: 'name' },
-        })
+        throw invalidRequest(
+          '"name" is not the name of the workspace. Send its name to confirm that it is to be closed.',
+          'name',
+        )
       const asked = { workspaceId: place.id, personId: member.personId }
       const made = await askClosure({ pool: on, ids, sendMail, siteUrl }, member.by, asked)
       return { body: await toldOf(on, place.id, made) }

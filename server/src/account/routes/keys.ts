@@ -11,7 +11,7 @@ import { networksIn, type TermsChange } from '../../identity/key-terms.ts'
 import { createKey, revokeKey, revokeSecret, rotateKey } from '../../identity/keys.ts'
 import { findKeyIn, KEY_STATES, listKeyPage, stateOfKey } from '../../identity/keys-of-account.ts'
 import type { ListedKey } from '../../identity/listed-keys.ts'
-import { Fault } from '../../kernel/fault.ts'
+import { Fault, invalidRequest } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import { may } from '../../kernel/role.ts'
 import { Secret } from '../../kernel/secret.ts'
@@ -156,10 +156,7 @@ async function checkTerms(
   { scopes, expires_at: expiresAt }: Terms,
 ): Promise<void> {
   if (expiresAt !== undefined && expiresAt !== null && expiresAt.getTime() <= time.nowMs())
-    throw new Fault('invalid_request', {
-      detail: '"expires_at" must be in the future.',
-      members: { param: 'expires_at' },
-    })
+    throw invalidRequest('"expires_at" must be in the future.', 'expires_at')
   if (scopes !== undefined && scopes !== null) await checkScopes(scopes)
 }
 

@@ -3,7 +3,7 @@ import { dayForm, idForm, timeForm } from '../../api/forms.ts'
 import { money, moneyBody } from '../../api/money.ts'
 import { PAGE, pageOf } from '../../api/pages.ts'
 import { countsOf, GROUP_BY, usageCounts, usageViewOf } from '../../callers/usage.ts'
-import { Fault } from '../../kernel/fault.ts'
+import { invalidRequest } from '../../kernel/fault.ts'
 import { formatUsd } from '../../kernel/money.ts'
 import { readAccountLife, readBalance } from '../../ledger/balance.ts'
 import { CHARGES_KEPT_DAYS } from '../../ledger/retention.ts'
@@ -67,19 +67,16 @@ function daysOf({ from, to }: Days, nowMs: number): { readonly from: Date; reado
   const last = to ?? new Date(Math.floor(nowMs / DAY_MS) * DAY_MS)
   const first = from ?? new Date(last.getTime() - 29 * DAY_MS)
   const days = (last.getTime() - first.getTime()) / DAY_MS + 1
-  if (days < 1)
-    throw new Fault('invalid_request', { detail: '"from" is after "to". Swap them.', members: { param: 'from' } })
+  if (days < 1) throw invalidRequest('"from" is after "to". Swap them.', 'from')
   // A day at the edge may be dropped while it is read.
   const kept = new Date((Math.floor(nowMs / DAY_MS) - CHARGES_KEPT_DAYS + 1) * DAY_MS)
   if (first < kept)
-    throw new Fault('invalid_request', {
-      detail: `Usage is kept for ${CHARGES_KEPT_DAYS} days. "from" can be ${dayText(kept)} at the earliest.`,
-      members: { param: 'from' },
-    })
+    throw invalidRequest(
+      `Usage is kept for ${CHARGES_KEPT_DAYS} days. "from" can be ${dayText(kept)} at the earliest.`,
+      'from',
+    )
   if (days > DAYS_MOST)
-    throw new Fault('invalid_request', {
-      detail: `The window is ${days} days; the limit is ${DAYS_MOST}. Ask for fewer days.`,
-    })
+    throw invalidRequest(`The window is ${days} days; the limit is ${DAYS_MOST}. Ask for fewer days.`)
   return { from: first, to: last, behind: new Date(last.getTime() + DAY_MS) }
 }
 
@@ -186,9 +183,7 @@ export const MONEY_ROUTES: readonly AccountRoute[] = [
       const read = await readStatement(pool, { ...window, after: format === 'csv' ? undefined : cursor })
       if (format === 'csv') {
         if (read.lines.length > TABLE_MOST)
-          throw new Fault('invalid_request', {
-            detail: `The window has more than ${TABLE_MOST} lines. Ask for fewer days.`,
-          })
+          throw invalidRequest(`The window has more than ${TABLE_MOST} lines. Ask for fewer days.`)
         return { body: tableOf(read), type: 'text/csv; charset=utf-8' }
       }
       const lines = read.lines.slice(0, limit)
@@ -236,11 +231,7 @@ export const MONEY_ROUTES: readonly AccountRoute[] = [
       const { createdAtMs } = await readAccountLife(pool, accountId)
       const born = Math.floor(createdAtMs / DAY_MS) * (DAY_MS / 1_000)
       const within = (at: Date) => Math.min(Math.max(Math.floor(at.getTime() / 1_000), born), nowSeconds + 1)
-      if (end !== undefined && end < start)
-        throw new Fault('invalid_request', {
-          detail: '"start" is after "end". Swap them.',
-          members: { param: 'start' },
-        })
+      if (end !== undefined && end < start) throw invalidRequest('"start" is after "end". Swap them.', 'start')
       const [startSeconds, endSeconds] = [within(start), end === undefined ? nowSeconds + 1 : within(end)]
       const window = { scope: { accountId }, startSeconds, endSeconds, nowSeconds }
       const { exact, groups, otherGroups = null } = await readExactUsage(pool, { ...window, ...view })

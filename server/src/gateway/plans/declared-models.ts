@@ -1,6 +1,6 @@
 import type { DataOperation } from '../../catalogue/operation.ts'
 import { memberOf } from '../../catalogue/price.ts'
-import { Fault } from '../../kernel/fault.ts'
+import { invalidRequest } from '../../kernel/fault.ts'
 
 /** The models that callers of an operation may name, by its id. Others have no price: an operation has one for all. */
 export type DeclaredModels = Readonly<Record<string, readonly string[]>>
@@ -13,5 +13,5 @@ export function declaredModel({ id }: DataOperation, input: unknown, declared: D
   const named = models.find((one) => one === model)
   if (named !== undefined) return named
   const detail = `"model" must be one of these, or left out: ${models.join(', ')}.`
-  throw new Fault('invalid_request', { detail, members: { param: 'model' } })
+  throw invalidRequest(detail, 'model')
 }

@@ -1,7 +1,7 @@
 import type { ModelOperation } from '../../catalogue/operation.ts'
 import { memberOf } from '../../catalogue/price.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { Fault } from '../../kernel/fault.ts'
+import { invalidRequest } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import { LARGE_BYTES, REPLY_MOST_BYTES, type ReplyRoom } from '../../kernel/memory-budget.ts'
 import { ZERO } from '../../kernel/money.ts'
@@ -321,7 +321,7 @@ function textOf({ headers, body }: Incoming): string | undefined {
 /** One protocol streams in two forms, of which every library of its callers asks for this one. */
 function requireEvents({ query }: CallRequest, { protocol }: ModelOperation): void {
   if (protocol !== 'gemini_stream' || new URLSearchParams(query).get('alt') === 'sse') return
-  throw new Fault('invalid_request', { detail: 'Streams are sent as server-sent events. Add ?alt=sse to the URL.' })
+  throw invalidRequest('Streams are sent as server-sent events. Add ?alt=sse to the URL.')
 }
 
 function isAboutUs(status: number, json: unknown): boolean {

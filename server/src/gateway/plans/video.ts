@@ -3,7 +3,7 @@ import type { Calls } from '../../calls/calls.ts'
 import type { TaskOperation } from '../../catalogue/operation.ts'
 import { memberOf } from '../../catalogue/price.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { Fault } from '../../kernel/fault.ts'
+import { Fault, invalidRequest } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import type { ReplyRoom } from '../../kernel/memory-budget.ts'
 import type { Seal } from '../../kernel/seal.ts'
@@ -204,5 +204,5 @@ function createdAnswer(id: Id, state: 'PENDING' | 'RUNNING'): Answer {
 
 function requireAsync({ headers }: CallRequest, name: string): void {
   if (headers([name])[name]?.toLowerCase() === 'enable') return
-  throw new Fault('invalid_request', { detail: `Videos are asynchronous tasks. Send the header ${name}: enable.` })
+  throw invalidRequest(`Videos are asynchronous tasks. Send the header ${name}: enable.`)
 }

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Contract } from '../../contracts/contract.ts'
 import type { KeptContracts } from '../../contracts/kept-contracts.ts'
 import { contractOfOperation } from '../../contracts/one-operation.ts'
-import { Fault } from '../../kernel/fault.ts'
+import { Fault, invalidRequest } from '../../kernel/fault.ts'
 import type { ContractHeaderNames } from '../../wording/header-names.ts'
 import type { Family } from '../families.ts'
 import { whole } from './whole.ts'
@@ -71,7 +71,7 @@ export function contractsFamily({ current, kept, headerNames }: Parts): Family {
       scope.get('/source', options, async (request, reply) => {
         const now = tellCurrent(reply)
         const { success, data } = asked.safeParse(request.query)
-        if (!success) throw new Fault('invalid_request', { detail: HOW })
+        if (!success) throw invalidRequest(HOW)
         const contract = await selected(data.hash, now)
         tell(reply, contract)
         const operationId = 'operation_id' in data ? data.operation_id : undefined

@@ -1,4 +1,4 @@
-import { Fault } from '../../kernel/fault.ts'
+import { invalidRequest } from '../../kernel/fault.ts'
 import type { Nanos } from '../../kernel/money.ts'
 import { rational } from '../../kernel/rational.ts'
 import { videoPricingOf } from '../../pricing/by-second.ts'
@@ -97,9 +97,7 @@ function wholeIn(text: string): number | undefined {
   if (text.trim() === '') return undefined
   const value = Number(text)
   if (Number.isSafeInteger(value)) return value
-  throw new Fault('invalid_request', {
-    detail: `${JSON.stringify(text.slice(0, 40))} is not a whole number. Correct it.`,
-  })
+  throw invalidRequest(`${JSON.stringify(text.slice(0, 40))} is not a whole number. Correct it.`)
 }
 
 const ONCE = rational(1n)
