@@ -36,7 +36,7 @@ export type PeopleAccess = {
   readonly isOutside?: true
 }
 
-/** Whoever asks. */
+/** The person who asks, or their client. */
 export type Asker = {
   /** Null where the route asks for no credential. */
   readonly personId: Id | null

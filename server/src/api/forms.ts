@@ -1,12 +1,11 @@
 import { z } from 'zod'
 import type { Budget } from '../budgets/budgets.ts'
 import { invalidRequest } from '../kernel/fault.ts'
+import { UUID } from '../kernel/ids.ts'
 import { usd } from '../kernel/money.ts'
 import { PERIODS } from '../kernel/period.ts'
 
 /** What bodies and queries of the account API are made of. */
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export const idForm = z.string().regex(UUID, 'must be an id')
 

@@ -35,11 +35,11 @@ export type RouteDescription = {
   readonly answer: {
     readonly status?: 200 | 201 | 204
     readonly description: string
-    /** Undefined where an answer has none, and never where it always refuses. */
+    /** z.undefined() for an answer without a body, z.never() for a route that always refuses. */
     readonly body: z.ZodType
     /** It is one thing, and has an ETag. */
     readonly hasEtag?: true
-    /** Of what is no JSON. */
+    /** The media type of an answer that is no JSON. */
     readonly type?: string
     /** It can be asked for as a table, too. */
     readonly isTable?: true
@@ -109,7 +109,7 @@ export function makeRoute<
     run: async (parts: Parts, given: Given) => run(parts, parsedOf(given)),
     ...(prepare !== undefined && { prepare: async (parts: Parts, given: Given) => prepare(parts, parsedOf(given)) }),
   }
-  // What was not taken out is what the record says of itself and of its credential.
+  // The rest is what the record says of itself and of its credential.
   return { ...described, ...own } as unknown as Route<Parts, Given, Access>
 }
 

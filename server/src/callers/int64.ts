@@ -1,6 +1,6 @@
 declare global {
   interface JSON {
-    /** Of ECMAScript, and in V8; the compiler's own declarations do not have it yet. */
+    /** ECMAScript and V8 have it; the compiler's own declarations do not yet. */
     rawJSON(text: string): object
   }
 }

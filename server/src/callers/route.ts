@@ -25,7 +25,7 @@ export type CallerRequest = RequestHead & Pick<ApiRequest, 'header'> & { readonl
 export type KeyAccess = {
   /** What a request counts as: every key may make it, but for the one that needs a scope. */
   readonly counts: 'balance' | 'usage' | 'requests' | 'models' | 'tasks' | 'links' | typeof LINKING
-  /** Whoever has a task can look after it while the workspace is being closed. */
+  /** It can be used while the workspace is being closed: tasks run on then. */
   readonly whileClosing?: true
   /** What each {parameter} of the path is. */
   readonly params?: Readonly<Record<string, string>>

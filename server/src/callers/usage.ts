@@ -1,6 +1,8 @@
+import type pg from 'pg'
 import { z } from 'zod'
 import { fromLedger } from '../api/from-ledger.ts'
 import { invalidRequest } from '../kernel/fault.ts'
+import { type Id, UUID } from '../kernel/ids.ts'
 import { formatUsd } from '../kernel/money.ts'
 import { readAccountLife } from '../ledger/balance.ts'
 import { type ExactSums, readUsage, type UsageGroup, type UsageReport, type UsageSums } from '../ledger/usage.ts'
@@ -16,7 +18,6 @@ const PARAMETERS: readonly string[] = ['start_time', 'end_time', 'bucket', 'grou
 const NAME_LIMIT = 100
 const VALUE_LIMIT = 200
 const TAG = /^([a-z][a-z0-9_.-]{0,31})=(.+)$/s
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export const GROUP_BY = /^(?:key|operation|model|end_user|tag:([a-z][a-z0-9_.-]{0,31}))$/
 
 const count = z.int().meta({ format: 'int64' })
@@ -110,14 +111,8 @@ export const USAGE_ROUTES: readonly CallerRoute[] = [
       const nowSeconds = Math.floor(time.nowMs() / 1_000)
       const { start, end } = windowOf(query, nowSeconds)
       const view = usageViewOf(query)
-      const { createdAtMs } = await fromLedger(readAccountLife(pool, caller.accountId))
-      const bornSeconds = Math.floor(createdAtMs / DAY_MS) * (DAY_MS / 1_000)
-      // The second that is running belongs to a window that ends now: what was just charged is in the report.
-      const untilSeconds = Math.max(bornSeconds, nowSeconds + 1)
-      // Before the day on which the account was made, and after now, there is nothing to report.
-      const within = (seconds: bigint) => Math.min(Math.max(Number(seconds), bornSeconds), untilSeconds)
-      const startSeconds = within(start)
-      const endSeconds = end === undefined ? untilSeconds : within(end)
+      const within = await fromLedger(lifeWithin(pool, caller.accountId, nowSeconds))
+      const [startSeconds, endSeconds] = [within(Number(start)), within(Number(end ?? nowSeconds + 1))]
       const isOfAccount = caller.token?.mayReadAccount === true
       const scope = isOfAccount ? { accountId: caller.accountId } : { credentialId: caller.credentialId }
       const window = { scope, startSeconds, endSeconds, nowSeconds, ...view }
@@ -138,6 +133,20 @@ export const USAGE_ROUTES: readonly CallerRoute[] = [
     },
   }),
 ]
+
+/**
+ * Brings a second into the life of an account: before the day on which it was made, and after now, there is nothing to report. The second that is
+ * running belongs to a window that ends now, so that what was just charged is in the report.
+ */
+export async function lifeWithin(
+  pool: pg.Pool,
+  accountId: Id,
+  nowSeconds: number,
+): Promise<(seconds: number) => number> {
+  const { createdAtMs } = await readAccountLife(pool, accountId)
+  const bornSeconds = Math.floor(createdAtMs / DAY_MS) * (DAY_MS / 1_000)
+  return (seconds) => Math.min(Math.max(seconds, bornSeconds), Math.max(bornSeconds, nowSeconds + 1))
+}
 
 /** The second that is running is not told. */
 function timesOf({ startSeconds, endSeconds }: { startSeconds: number; endSeconds: number }, lastSeconds: number) {

@@ -17,7 +17,7 @@ export type Call = {
   readonly windows: readonly Window[]
   /** Without a hold, with which they would end, it is only asked whether they are free. */
   readonly claims: readonly Claim[]
-  /** Of a call that takes minutes: what its row says from the moment on in which the call is begun. */
+  /** Set for asynchronous tasks, which continue after the response: what the row of the task says once the call is begun. */
   readonly task?: NewTask | undefined
   /** Whose spend it is, as far as it is known when the call begins; left out where nothing is. */
   readonly attribution?: Attribution | undefined
@@ -121,11 +121,11 @@ export type Ending = {
   /** The caller got nothing although the upstream was asked: the call is voided, and the amount becomes overrun. */
   readonly forgiven: boolean
   readonly usage: Usage
-  /** Of a call whose answer says what is left of its limits when it has ended. */
+  /** Set where the answer says what the call has left of its limits. */
   readonly asked?: Asked
   /** Whom the call went to, by the slot of its upstream; left out where nobody was asked. */
   readonly route?: string | undefined
-  /** Of a task: what its row says from then on. */
+  /** Set for a task: what its row says from then on. */
   readonly task?: TaskEnd
   /** Where there is evidence that it cost more than was held, or was delivered and can't be read. */
   readonly loss?: Loss
@@ -151,7 +151,7 @@ export type TaskEnd = { readonly times?: TaskTimes } & (
 /** When it began to run and when it ended, in Unix seconds, as far as its upstream tells. */
 export type TaskTimes = { readonly scheduledSeconds: number | undefined; readonly endedSeconds: number | undefined }
 
-/** Who has a task, and under which name. */
+/** The upstream that has a task, and its name for it. */
 export type HandOver = {
   readonly id: Id
   readonly upstream: { readonly id: Id; readonly slot: string; readonly mode: Mode }

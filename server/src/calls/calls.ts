@@ -81,8 +81,8 @@ class Late extends Error {
 }
 
 /**
- * Who would wait for longer than this, because PostgreSQL answers but not so many, is refused at once: most would be gone
- * when their turn came. Longer than PostgreSQL is given to answer, so that one that hangs is not taken for a busy one.
+ * A call that would wait for longer than this, because PostgreSQL answers but not so many, is refused at once: most callers would be gone
+ * when their turn came. It is longer than PostgreSQL is given to answer, so that one that hangs is not taken for a busy one.
  */
 const PATIENCE_MS = 2_500
 const NEVER_MS = Number.POSITIVE_INFINITY

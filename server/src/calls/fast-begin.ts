@@ -20,7 +20,7 @@ const HOLD_COLUMNS = `id, account_id, credential_id, owner_id, operation, amount
  * BEGIN in one statement, for calls that ask only for what stands in the rows of their account and their credential. It admits the calls of a credential together
  * or not at all: those that it does not admit it leaves as they are, and the judging function says what becomes of them.
  *
- * Whoever waits for a lock is given the row as it is then, and so is who changes a row. What a statement only reads is as old as the statement. So everything that is
+ * A statement that waits for a lock, or changes a row, is given the row as it is then. A row that it only reads is as old as the statement. So everything that is
  * asked stands in a row that is locked or changed, but for the ids, which are looked up by a function that sees what is there now.
  *
  * A row is found by `id = any (array[…])`, and whatever else is asked of it stands in a case: no plan can then begin with all rows of a table, in the order of an index,
@@ -206,7 +206,7 @@ function amountOf(calls: readonly UsualCall[]): bigint {
   return calls.reduce((sum, { hold }) => sum + hold.amount, 0n)
 }
 
-/** Who of those that were asked for fits. There is a row without a place where none does. */
+/** The credentials that fit, of those that were asked for. There is a row without a place where none does. */
 function fitsIn<T>(rows: readonly (readonly unknown[])[], asked: readonly T[]): (readonly [T, Fit])[] {
   return rows.flatMap((columns) => {
     const row = new Row(columns)

@@ -138,7 +138,7 @@ function settlementIn(row: Row, items: readonly UsualEnding[]): readonly [UsualE
   const item = items[row.number(0) - 1]
   if (item === undefined) throw new Error('end_fitting_calls names a call that it was not asked for')
   const { amount, forgiven, asked } = item.ending
-  // Of a usual ending, every window is the one that counts all requests.
+  // Every window of a usual ending is the one that counts all requests.
   const state = row.isNull(6)
     ? undefined
     : { startSeconds: row.number(6), requests: row.number(7), tokens: row.number(8) }

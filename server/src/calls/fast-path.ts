@@ -22,7 +22,7 @@ export const judgedPath: Path = { begin: beginBatch, end: endBatch }
 
 /** How long calls of somebody for whom they did not fit are sent to the judging functions at once. */
 const UNFIT_MS = 2_000
-/** Of each thing that is remembered. */
+/** The limit of each memory of this process. */
 const REMEMBERED_MOST = 50_000
 /** As many as a process keeps keys. */
 const BUDGETS_MOST = 200_000
@@ -39,7 +39,7 @@ export function createFastPath({ clock, log }: Parts): Path {
   /** Calls whose statement failed. One that is sent again may be known already. */
   const sent = new WeakSet<Call>()
   const [unfitCredentials, unfitAccounts] = [createMemory(clock), createMemory(clock)]
-  /** Of credentials that have one, the own budget that was put to them as far as this process knows. The first call of each is judged, and puts it there. */
+  /** The own budget that stands with each credential, as far as this process knows. The first call of a credential is judged, and puts it there. */
   const metered = new Map<Id, Id>()
 
   async function begin(query: Query, ownerId: Id, calls: readonly Call[]): Promise<(Judgement | Failed)[]> {
@@ -126,7 +126,7 @@ type Steps<Item, Usual, Answer> = {
   readonly fit: (usual: readonly Usual[]) => Promise<readonly (Answer | undefined)[]>
   /** Those that were tried did not fit. */
   readonly judge: (items: readonly Item[], areTried: boolean) => Promise<readonly Answer[]>
-  /** Of each that was judged although it is usual. */
+  /** Called for each that was judged although it is usual. */
   readonly misfit: (item: Item, answer: Answer) => void
 }
 

@@ -64,7 +64,7 @@ export function createHandOver(parts: Parts) {
         open.delete(id)
         background.delete(id)
       })
-    // Whoever waits for everything that is to be written waits for this too.
+    // A flush waits for this too.
     background.set(id, work)
     return within(clock, work, patienceMs)
   }

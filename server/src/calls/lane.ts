@@ -78,7 +78,7 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
   let watching = false
   /** Attempts in a row of which nothing was answered. */
   let failures = 0
-  /** Of a batch that was refused, what is being sent by itself. */
+  /** Entries of a refused batch that are being sent one by one. */
   let takenApart: readonly Entry<Item, Result>[] = []
   let idlers: (() => void)[] = []
   /** How long the last two full batches took. */
@@ -222,7 +222,7 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
     for (const [at, entry] of batch.entries()) {
       const outcome = outcomes instanceof Failed ? outcomes : (outcomes[at] ?? new Error('PostgreSQL left an item out'))
       if (outcome instanceof Failed && parts.isContended(outcome.error)) {
-        // Who has a lane already waits longer each time.
+        // A lane of one account waits longer each time.
         if (hasLaneOfItsOwn) again.add(entry)
         else apart.push(entry)
         isAnswered ||= !hasLaneOfItsOwn

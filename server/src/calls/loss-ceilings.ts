@@ -35,7 +35,7 @@ type Parts = {
 const MINUTE_MS = 60_000
 /** A loss has the time at which its call was judged, and can be read once it is committed: a moment later, as a rule. */
 const LATE_MS = 3 * MINUTE_MS
-/** Who committed later still, because a standby was waited for, is seen when its part of the day is read again: in ten minutes. */
+/** Rows that committed later still, because a standby was waited for, are seen when their part of the day is read again: in ten minutes. */
 const AGAIN_EVERY_MS = 24_000
 
 type Read = {

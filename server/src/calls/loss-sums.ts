@@ -5,9 +5,9 @@ import type { LostInMinute } from './losses.ts'
 
 /** How much evidenced loss the operator bears before calls are refused; null for no ceiling. */
 export type LossCeilings = {
-  /** Of one account's calls to one route. */
+  /** The ceiling on one account's calls to one route. */
   readonly account: ByWindow<Nanos | null>
-  /** Of a route over all accounts. */
+  /** The ceiling on a route over all accounts. */
   readonly route: ByWindow<Nanos | null>
 }
 

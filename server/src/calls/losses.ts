@@ -53,7 +53,7 @@ export async function readHour(pool: pg.Pool, hour: number): Promise<readonly Lo
 const HOUR_MS = 3_600_000
 const HOURS_BEFORE = 24
 
-/** Of the last day as it is at a minute: which hours are read whole, and from when on what is younger is read by the minute. */
+/** The parts of the last day at a minute: which hours are read whole, and from when on losses are read by the minute. */
 export function partsOfDay(minute: number): { readonly hours: readonly number[]; readonly minutesSinceMs: number } {
   const hour = Math.floor(minute / 60)
   const hours = Array.from({ length: HOURS_BEFORE - 1 }, (_, at) => hour - HOURS_BEFORE + at)
@@ -82,7 +82,7 @@ export async function countReleases(pool: pg.Pool): Promise<string> {
 
 type Release = {
   readonly route: string
-  /** Of all accounts where it is left out. */
+  /** All accounts where it is left out. */
   readonly accountId: Id | undefined
   readonly actor: string
 }

@@ -7,7 +7,7 @@ type Reserve = Pick<Call, 'credentialId'> & { tokens: number; readonly windowEnd
 /** The calls that this process is at, and what those of them that were begun have reserved. */
 export class OpenCalls {
   readonly #calls = new Map<Id, Reserve | undefined>()
-  /** Of each key, so that a refusal looks at its own calls alone. */
+  /** By key, so that a refusal looks at its own calls alone. */
   readonly #reserves = new Map<Id, Set<Reserve>>()
 
   get size(): number {

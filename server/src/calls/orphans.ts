@@ -12,7 +12,7 @@ type Parts = { readonly pool: pg.Pool; readonly log: Log }
 const AT_ONCE = 200
 
 export type Sweep = Parts & {
-  /** Who sweeps: itself the holder of a lease, so that nobody is swept after an outage before all could renew theirs. */
+  /** The process that sweeps. It holds a lease itself, so that nobody is swept after an outage before all could renew theirs. */
   readonly ownerId: Id
   readonly graceSeconds: number
 }

@@ -147,7 +147,7 @@ export class Row {
     return this.#items(at, (item) => typeof item === 'string')
   }
 
-  /** Of an array of arrays of numbers. */
+  /** An array of arrays of numbers. */
   tuples(at: number): readonly (readonly number[])[] {
     const isTuple = (item: unknown): item is readonly number[] =>
       Array.isArray(item) && item.every((one) => typeof one === 'number')

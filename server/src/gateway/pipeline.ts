@@ -32,7 +32,7 @@ import type { Overrun } from './tell-loss.ts'
 export type Pipeline = (request: CallRequest) => Promise<RelayedAnswer>
 
 type Parts = {
-  /** Reads what is asked for, and works out how it would run. */
+  /** Reads the request, and works out how it would run. */
   readonly plan: (request: CallRequest) => Promise<Plan>
   readonly requireUnspent: RequireUnspent
   /** Says whose spend a call is. */
@@ -52,7 +52,7 @@ type Parts = {
   readonly firstCall: FirstCall
   /** What access tokens may spend without their person being asked. */
   readonly mandates: Mandates
-  /** Somebody has to hear of it: the upstream used more than was held, or what nobody can be charged for. */
+  /** Tells the operator: the upstream used more than was held, or what nobody can be charged for. */
   readonly overran: (overrun: Overrun) => void
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly headerNames: HeaderNames
@@ -66,10 +66,10 @@ export function createPipeline(parts: Parts): Pipeline {
   const price = createPrice({ ...parts, explain })
   const settle = createSettle(parts)
 
-  // A key is asked for no mandate, and pays nothing for it.
+  // A key has no mandate, and pays nothing for one.
   return (request) => (request.caller.token === null ? run(request) : runWithin(request))
 
-  /** Tells what is refused with where the person who gave the mandate can do something about it. */
+  /** Adds to a refusal where the person who gave the mandate can change it. */
   async function runWithin(request: CallRequest): Promise<RelayedAnswer> {
     try {
       return await run(request)
@@ -78,7 +78,7 @@ export function createPipeline(parts: Parts): Pipeline {
     }
   }
 
-  /** Who wants a call that fits has it made with what there is, where it is refused for its output limit. */
+  /** With X-Farebox-Fit, a call that is refused for its output limit is tried again with the largest limit that fits. */
   async function run(asked: CallRequest): Promise<RelayedAnswer> {
     if (asked.fit === undefined) return runOnce(asked, asked.progress)
     let request = asked
@@ -101,7 +101,7 @@ export function createPipeline(parts: Parts): Pipeline {
   async function runOnce(request: CallRequest, progress: Progress = {}): Promise<RelayedAnswer> {
     const { id, caller, operation } = request
     const times = startStopwatch(clock)
-    // What its key may not use counts as nothing, so that nothing is worked out for it.
+    // A request that its key may not make is refused before anything is worked out for it, and is not counted.
     requireScope(caller, operation)
     requireUnspent(request)
     const ready = await price(request)
@@ -166,7 +166,7 @@ export function createPipeline(parts: Parts): Pipeline {
     const handedOver = await plan.task?.handOver(id, sent)
     if (handedOver !== undefined) {
       times.note('firstByte')
-      // Whoever ends it adds what it cost, and why.
+      // The end of the task adds what it cost, and why.
       records.add(id, runOf({ plan, sent, status: handedOver.status, times }))
       // What it cost is told where its end is.
       told[headerNames.held] = formatUsd(held.most)

@@ -2,16 +2,13 @@ import { z } from 'zod'
 import type { Budget } from '../budgets/budgets.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
-import type { Id } from '../kernel/ids.ts'
+import { type Id, UUID } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { PERIODS } from '../kernel/period.ts'
 import { decimal, decimalText, type Rational } from '../kernel/rational.ts'
 import { field } from './action.ts'
 
 /** How operators write ids, amounts, times, budgets and reasons, and are shown them. */
-
-/** Any UUID: entries that the ledger makes by itself have ids of another version than ours. */
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export function idOf(text: string, advice = ''): Id {
   const id = text.toLowerCase()

@@ -12,6 +12,7 @@ import {
   setBudget,
 } from '../../budgets/set-budgets.ts'
 import { Fault, invalidRequest } from '../../kernel/fault.ts'
+import { UUID } from '../../kernel/ids.ts'
 import { ZERO } from '../../kernel/money.ts'
 import { PERIODS } from '../../kernel/period.ts'
 import { leftOf, readBudgets } from '../../ledger/balance.ts'
@@ -50,8 +51,6 @@ export function toldBudget(one: AccountBudget, mode: 'live' | 'test'): z.output<
 }
 
 type AboutBudget = Pick<Given, 'on' | 'params'> & { readonly place: Place; readonly member: Member }
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** One of the workspace; that of another is as absent as one that never was. */
 async function budgetIn({ on, params, place, member }: AboutBudget, isLocked = false) {

@@ -3,6 +3,7 @@ import { money, moneyBody } from '../../api/money.ts'
 import { refusalSumsOf } from '../../gateway/refusals.ts'
 import { listKeysIn } from '../../identity/keys-of-account.ts'
 import type { ListedKey } from '../../identity/listed-keys.ts'
+import { UUID } from '../../kernel/ids.ts'
 import { type BudgetState, leftOf, readBudgets } from '../../ledger/balance.ts'
 import { lastUseOf } from '../../ledger/last-use.ts'
 import { accountIn } from '../../people/membership.ts'
@@ -11,7 +12,6 @@ import { type AccountRoute, inWorkspace } from '../route.ts'
 
 const DAYS = 30
 const DAY_MS = 86_400_000
-const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const MOST = 100
 
 const keyState = z.strictObject({
@@ -43,7 +43,7 @@ export const KEY_STATE_ROUTES: readonly AccountRoute[] = [
       keys: z
         .string()
         .transform((text) => text.split(','))
-        .pipe(z.array(z.string().regex(ID, 'must be ids, separated by commas')).max(MOST))
+        .pipe(z.array(z.string().regex(UUID, 'must be ids, separated by commas')).max(MOST))
         .meta({ type: 'string', description: `Ids of keys, separated by commas, at most ${MOST}.` }),
     }),
     answer: {

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { dayForm, idForm, timeForm } from '../../api/forms.ts'
 import { money, moneyBody } from '../../api/money.ts'
-import { PAGE, pageOf } from '../../api/pages.ts'
-import { countsOf, GROUP_BY, usageCounts, usageViewOf } from '../../callers/usage.ts'
+import { cursorForm, cursorOf, PAGE, pageOf } from '../../api/pages.ts'
+import { countsOf, GROUP_BY, lifeWithin, usageCounts, usageViewOf } from '../../callers/usage.ts'
 import { invalidRequest } from '../../kernel/fault.ts'
 import { formatUsd } from '../../kernel/money.ts'
-import { readAccountLife, readBalance } from '../../ledger/balance.ts'
+import { readBalance } from '../../ledger/balance.ts'
 import { CHARGES_KEPT_DAYS } from '../../ledger/retention.ts'
 import { readStatement, type Statement, type StatementLine, type StatementPosition } from '../../ledger/statement.ts'
 import { type ExactSums, readExactUsage } from '../../ledger/usage.ts'
@@ -48,17 +48,10 @@ const DAY_MS = 86_400_000
 const DAYS_MOST = 92
 const TABLE_MOST = 5_000
 
-const positionForm = z
-  .string()
-  .max(200)
-  .transform((text, context): StatementPosition => {
-    const [, us, id] = /^(\d{1,18}) ([0-9a-z-]{1,40})$/.exec(Buffer.from(text, 'base64url').toString('latin1')) ?? []
-    if (us !== undefined && id !== undefined) return { atUs: BigInt(us), id }
-    context.addIssue({ code: 'custom', message: 'is not a valid cursor: use one that this endpoint returned' })
-    return z.NEVER
-  })
-  .optional()
-  .meta({ description: 'The next_cursor of the page before.' })
+function positionOf(place: string): StatementPosition | undefined {
+  const [, us, id] = /^(\d{1,18}) ([0-9a-z-]{1,40})$/.exec(place) ?? []
+  return us === undefined || id === undefined ? undefined : { atUs: BigInt(us), id }
+}
 
 type Days = { readonly from?: Date | undefined; readonly to?: Date | undefined }
 
@@ -169,7 +162,7 @@ export const MONEY_ROUTES: readonly AccountRoute[] = [
     tag: 'money',
     query: z.strictObject({
       limit: PAGE.limit,
-      cursor: positionForm,
+      cursor: cursorForm(positionOf),
       from: dayForm.optional().meta({ description: 'The first day (UTC); 30 days where both are left out.' }),
       to: dayForm.optional().meta({ description: 'The last day (UTC); today where left out.' }),
       format: z.enum(['json', 'csv']).default('json').meta({ description: 'JSON in pages, or a table of all.' }),
@@ -193,7 +186,7 @@ export const MONEY_ROUTES: readonly AccountRoute[] = [
           ...{ mode: asked, from: dayText(from), to: dayText(to) },
           ...{ opening_balance: money(read.opening), closing_balance: money(read.closing) },
           data: lines.map(toldLine),
-          next_cursor: last === undefined ? null : Buffer.from(`${last.at_us} ${last.id}`).toString('base64url'),
+          next_cursor: last === undefined ? null : cursorOf(`${last.at_us} ${last.id}`),
         },
       }
     },
@@ -228,12 +221,11 @@ export const MONEY_ROUTES: readonly AccountRoute[] = [
       const { start, end, ...said } = query
       const view = usageViewOf(Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined)))
       const nowSeconds = Math.floor(clock.nowMs() / 1_000)
-      const { createdAtMs } = await readAccountLife(pool, accountId)
-      const born = Math.floor(createdAtMs / DAY_MS) * (DAY_MS / 1_000)
-      const within = (at: Date) => Math.min(Math.max(Math.floor(at.getTime() / 1_000), born), nowSeconds + 1)
       if (end !== undefined && end < start) throw invalidRequest('"start" is after "end". Swap them.', 'start')
-      const [startSeconds, endSeconds] = [within(start), end === undefined ? nowSeconds + 1 : within(end)]
-      const window = { scope: { accountId }, startSeconds, endSeconds, nowSeconds }
+      const within = await lifeWithin(pool, accountId, nowSeconds)
+      const secondsOf = (at: Date) => within(Math.floor(at.getTime() / 1_000))
+      const endSeconds = end === undefined ? within(nowSeconds + 1) : secondsOf(end)
+      const window = { scope: { accountId }, startSeconds: secondsOf(start), endSeconds, nowSeconds }
       const { exact, groups, otherGroups = null } = await readExactUsage(pool, { ...window, ...view })
       return {
         body: {
