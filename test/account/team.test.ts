@@ -121,6 +121,38 @@ describe('budgets of the account API', () => {
     assert.equal((await set('day', '1')).status, 201)
     assert.equal((await set('month', '100')).status, 201)
   })
+
+  it('of members are lowered to what the operator sets for everybody after them, and are not raised again', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    const [owner, path] = [team.of('owner'), `/workspaces/${team.workspaceId}/budgets?mode=test`]
+    const set = (tag: string, amount: string, period = 'day') =>
+      ask(siteUrl, owner, path, { method: 'POST', body: { tag, period, amount_usd: amount } })
+    for (const [tag, amount, period] of [
+      ['run=42', '100', 'day'],
+      ['run=43', '0.5', 'day'],
+      ['run=42', '100', 'month'],
+      ['job=42', '100', 'day'],
+    ] as const)
+      assert.equal((await set(tag, amount, period)).status, 201)
+    await setBudget({ pool }, ACTOR, {
+      workspaceId: team.workspaceId,
+      mode: 'test',
+      kind: 'tag',
+      subject: 'run=*',
+      label: 'run=*',
+      budget: { period: 'day', amount: usd('1') },
+    })
+    const listed = listIn(await ask(siteUrl, owner, path))
+    const amounts = listed.map((one) => `${one.subject} ${one.period} ${Object(one.amount).usd}`).toSorted()
+    assert.deepEqual(amounts, [
+      'job=42 day 100.000000000',
+      'run=* day 1.000000000',
+      'run=42 day 1.000000000',
+      'run=42 month 100.000000000',
+      'run=43 day 0.500000000',
+    ])
+    assert.equal((await set('run=42', '2')).status, 403)
+  })
 })
 
 describe('members of the account API', () => {

@@ -3,7 +3,7 @@ import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
-import { type By, difference, record } from '../storage/audit.ts'
+import { type By, difference, isOperator, record } from '../storage/audit.ts'
 import { inTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
 import { lockOpenWorkspace } from '../workspaces/closures.ts'
 import {
@@ -60,6 +60,7 @@ export function setBudget({ pool }: Parts, by: By, given: NewBudget): Promise<Ac
       [id, accountId, kind, subject, label, budget.period, budget.amount, isOperators],
     )
     if (!isOfEvery(after)) await own(query, after)
+    else if (isOperators) await lowerToEverybodys(query, by, after, all)
     // People are told anew of what they have raised.
     if (before === undefined || before.amount < budget.amount) await beginNoticesAnew(query, id)
     const facts = difference(before === undefined ? null : factsOf(before), factsOf(after))
@@ -101,8 +102,6 @@ export async function removeBudget({ pool }: Parts, by: By, id: Id): Promise<Acc
   })
 }
 
-const isOperator = ({ actor }: By) => actor.startsWith('operator ')
-
 function requireMayChange(by: By, before: AccountBudget | undefined): void {
   if (before?.isOperators === true && !isOperator(by))
     throw new Fault('forbidden', {
@@ -118,6 +117,29 @@ function requireWithin(by: By, own: AccountBudget, all: readonly AccountBudget[]
     throw new Fault('forbidden', {
       detail: `The operator has set ${formatUsd(everybodys.amount)} USD for everybody in this period: set no more than that.`,
     })
+}
+
+/** Those that members had set before are lowered to it: one of its own would go on lifting it. */
+async function lowerToEverybodys(
+  query: Query,
+  by: By,
+  everybodys: AccountBudget,
+  all: readonly AccountBudget[],
+): Promise<void> {
+  const larger = all.filter(
+    (one) =>
+      !isOfEvery(one) &&
+      one.isOperators !== true &&
+      everybodysOf(one) === everybodys.id &&
+      one.amount > everybodys.amount,
+  )
+  for (const before of larger) {
+    const after = { ...before, amount: everybodys.amount }
+    await query('update budgets set amount = $2, set_at = clock_timestamp() where id = $1', [after.id, after.amount])
+    await own(query, after)
+    const facts = difference(factsOf(before), factsOf(after))
+    await record(query, by, { action: 'budget.set', of: after.accountId, subject: after.id, ...facts })
+  }
 }
 
 /** The allowance of a budget with one subject. It may have been made before, because everybody has one. */

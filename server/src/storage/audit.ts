@@ -15,6 +15,11 @@ export type Origin = Readonly<Record<string, string>>
 
 export type By = { readonly actor: Actor; readonly origin: Origin }
 
+/** Whether it is an operator, whose settings members neither change nor remove. */
+export function isOperator({ actor }: By): boolean {
+  return actor.startsWith('operator ')
+}
+
 /** Whoever does not say who they are: nothing is changed without a row for that. */
 export const SERVICE: By = { actor: 'service farebox', origin: {} }
 
