@@ -3,8 +3,10 @@ import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { RUNNING_OF_PERSON, WAITING_OF_PERSON } from '../../server/src/api/turns.ts'
+import { changeKey, setKeyBudget } from '../../server/src/identity/key-changes.ts'
 import { makeKey as makeSecret } from '../../server/src/identity/key-format.ts'
-import { call, codeOf, makeKey } from '../acceptance/installation.ts'
+import { usd } from '../../server/src/kernel/money.ts'
+import { ACTOR, call, codeOf, ids, makeKey } from '../acceptance/installation.ts'
 import { created } from '../acceptance/tasks/video.ts'
 import { ask, join, listIn, makeTeam, startHouse, type Told } from './house.ts'
 
@@ -215,6 +217,37 @@ describe('keys of the account API', () => {
     const statuses = (await Promise.all(told)).map(({ status }) => status)
     assert.equal(statuses.filter((status) => status === 429).length, 5, statuses.join())
     assert.match(String(refused[0]?.json.detail), /Concurrency limit reached: 2 of your requests/)
+  })
+
+  it('say what the operator has set, which no owner changes, and are the owner’s again when the operator takes it away', async () => {
+    const { id } = (await make({ name: 'bounded', rates: { concurrency: 2 } })).json
+    const key = String(id)
+    const change = (body: object) =>
+      ask(siteUrl, owner, `${KEYS}/${key}`, { method: 'PATCH', body, headers: { 'if-match': '*' } })
+    const byOperator = { rates: { requestsPerMinute: 30 }, tags: [{ name: 'team', value: 'search' }] }
+    await changeKey({ pool, ids }, ACTOR, key, byOperator)
+    await setKeyBudget({ pool, ids }, ACTOR, key, { period: 'day', amount: usd('1') })
+    const shown = (await ask(siteUrl, owner, `${KEYS}/${key}`)).json
+    assert.deepEqual([shown.set_by_operator, shown.tags], [['requests_per_minute', 'tags', 'budget'], ['team=search']])
+    for (const [body, param] of [
+      [{ rates: { requests_per_minute: null } }, 'requests_per_minute'],
+      [{ rates: { requests_per_minute: 31 } }, 'requests_per_minute'],
+      [{ tags: null }, 'tags'],
+      [{ budget: null }, 'budget'],
+      [{ budget: { period: 'month', amount_usd: '1' } }, 'budget'],
+    ] as const) {
+      const told = await change(body)
+      assert.deepEqual([told.status, told.json.code, told.json.param], [403, 'forbidden', param], told.text)
+    }
+    const others = { rates: { requests_per_minute: 30, concurrency: 1 }, tags: ['team=search'], scopes: ['rerank'] }
+    const changed = await change(others)
+    assert.deepEqual([changed.status, Object(changed.json.rates).concurrency], [200, 1], changed.text)
+    await setKeyBudget({ pool, ids }, ACTOR, key, null)
+    assert.equal((await change({ budget: { period: 'month', amount_usd: '7' } })).status, 200)
+    assert.deepEqual((await ask(siteUrl, owner, `${KEYS}/${key}`)).json.set_by_operator, [
+      'requests_per_minute',
+      'tags',
+    ])
   })
 
   it('that are revoked are not changed', async () => {

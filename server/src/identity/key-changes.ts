@@ -6,15 +6,17 @@ import { type By, difference, record } from '../storage/audit.ts'
 import { inTransaction, type Query, type Transactions } from '../storage/transaction.ts'
 import { changed, TERMS_COLUMNS, type TermsChange, termsFacts, termsPlaces, termsValues } from './key-terms.ts'
 import { changeOf, expiryFacts, lockKey, memberWith, tell } from './locked-key.ts'
+import { namedFacts, operatorTermsAfter } from './operator-terms.ts'
 
 type Parts = { readonly pool: Transactions; readonly ids: Ids }
 
 export async function setKeyExpiry({ pool }: Parts, by: By, id: Id, expiresAt: Date | null): Promise<void> {
   await inTransaction(pool, async (query) => {
-    const before = await lockKey(query, id)
-    await query('update api_keys set expires_at = $2 where id = $1', [id, expiresAt])
-    const facts = difference(expiryFacts(before.expiresAt), expiryFacts(expiresAt))
-    await record(query, by, { ...changeOf(id, 'expiry_set'), ...facts })
+    const { expiresAt: expiredAt, operatorTerms } = await lockKey(query, id)
+    const [before, after] = [expiryFacts(expiredAt), expiryFacts(expiresAt)]
+    const owned = operatorTermsAfter(by, operatorTerms, { before, after })
+    await query('update api_keys set expires_at = $2, operator_terms = $3 where id = $1', [id, expiresAt, owned])
+    await record(query, by, { ...changeOf(id, 'expiry_set'), ...difference(before, after) })
     await tell(query, id)
   })
 }
@@ -25,17 +27,20 @@ export async function setKeyExpiry({ pool }: Parts, by: By, id: Id, expiresAt: D
  */
 export async function setKeyBudget({ pool, ids }: Parts, by: By, id: Id, budget: Budget | null): Promise<void> {
   await inTransaction(pool, async (query) => {
-    const { accountId, allowanceId, formerAllowances, budget: before } = await lockKey(query, id)
+    const { accountId, allowanceId, formerAllowances, budget: had, operatorTerms } = await lockKey(query, id)
+    const [before, after] = [budgetFacts(had), budgetFacts(budget)]
+    const owned = operatorTermsAfter(by, operatorTerms, { before, after })
     const known = allowanceId === null ? formerAllowances : [allowanceId, ...formerAllowances]
     const again = budget === null ? undefined : await allowanceAmong(query, known, budget)
     if (budget !== null && again !== undefined) await changeAllowance(query, again, budget.amount)
     const next = budget === null ? null : (again?.id ?? (await makeAllowance(query, ids, accountId, budget)))
-    await query('update api_keys set allowance_id = $2, former_allowances = $3 where id = $1', [
+    await query('update api_keys set allowance_id = $2, former_allowances = $3, operator_terms = $4 where id = $1', [
       id,
       next,
       known.filter((one) => one !== next),
+      owned,
     ])
-    await record(query, by, { ...changeOf(id, 'budget_set'), ...difference(budgetFacts(before), budgetFacts(budget)) })
+    await record(query, by, { ...changeOf(id, 'budget_set'), ...difference(before, after) })
     await tell(query, id)
   })
 }
@@ -74,13 +79,15 @@ export async function assignKey({ pool }: Pick<Parts, 'pool'>, by: By, id: Id, m
 /** Changes what is named of how fast, for what and from where a key may be used. Every process follows within a second. */
 export async function changeKey({ pool }: Parts, by: By, id: Id, change: TermsChange): Promise<void> {
   await inTransaction(pool, async (query) => {
-    const { terms: before } = await lockKey(query, id)
-    const after = changed(before, change)
-    await query(`update api_keys set (${TERMS_COLUMNS}) = row (${termsPlaces(2)}) where id = $1`, [
-      id,
-      ...termsValues(after),
-    ])
-    await record(query, by, { ...changeOf(id, 'changed'), ...difference(termsFacts(before), termsFacts(after)) })
+    const { terms, operatorTerms } = await lockKey(query, id)
+    const next = changed(terms, change)
+    const [before, after] = [termsFacts(terms), termsFacts(next)]
+    const owned = operatorTermsAfter(by, operatorTerms, { before, after: namedFacts(change, after) })
+    await query(
+      `update api_keys set (operator_terms, ${TERMS_COLUMNS}) = row ($2::text[], ${termsPlaces(3)}) where id = $1`,
+      [id, owned, ...termsValues(next)],
+    )
+    await record(query, by, { ...changeOf(id, 'changed'), ...difference(before, after) })
     await tell(query, id)
   })
 }

@@ -19,6 +19,7 @@ import {
   termsValues,
 } from './key-terms.ts'
 import { changeOf, expiryFacts, lockKey, memberWith, tell } from './locked-key.ts'
+import { operatorTermsAfter } from './operator-terms.ts'
 
 type Parts = { readonly pool: Transactions; readonly ids: Ids }
 
@@ -47,14 +48,6 @@ export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Prom
     const secret = makeKey(id, mode, shard)
     await query('insert into credentials (id, account_id) values ($1, $2)', [id, accountId])
     const allowanceId = budget === undefined ? null : await makeAllowance(query, ids, accountId, budget)
-    await query(
-      `insert into api_keys (id, workspace_id, name, hash, expires_at, allowance_id, member_id, member_person, member_email, grant_id, ${TERMS_COLUMNS})
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${termsPlaces(11)})`,
-      [
-        ...[id, workspaceId, name, hashOf(secret), expiresAt ?? null, allowanceId],
-        ...[memberId, member.personId, member.email, grantId, ...termsValues(terms)],
-      ],
-    )
     const after = {
       name,
       mode,
@@ -63,6 +56,15 @@ export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Prom
       ...budgetFacts(budget ?? null),
       ...(memberId !== null && { memberId }),
     }
+    await query(
+      `insert into api_keys (id, workspace_id, name, hash, expires_at, allowance_id, member_id, member_person, member_email, grant_id, operator_terms, ${TERMS_COLUMNS})
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, ${termsPlaces(12)})`,
+      [
+        ...[id, workspaceId, name, hashOf(secret), expiresAt ?? null, allowanceId],
+        ...[memberId, member.personId, member.email, grantId],
+        ...[operatorTermsAfter(by, [], { before: {}, after }), ...termsValues(terms)],
+      ],
+    )
     await record(query, by, { action: 'key.created', of: workspaceId, subject: id, before: null, after })
     // Somebody may have been refused with this id a moment ago.
     await tell(query, id)

@@ -5,6 +5,7 @@ import type { Id } from '../kernel/ids.ts'
 import { tierIn } from '../workspaces/tier.ts'
 import { TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
 import { noSuchThing } from './locked-key.ts'
+import { OPERATOR_TERMS_ROW } from './operator-terms.ts'
 import { loadWorkspace } from './workspace-record.ts'
 
 export const listedKey = z
@@ -23,6 +24,7 @@ export const listedKey = z
     grant_id: z.string().nullable(),
     ...BUDGET_ROW,
     ...TERMS_ROW,
+    ...OPERATOR_TERMS_ROW,
   })
   .transform((row) => ({
     id: row.id,
@@ -41,6 +43,8 @@ export const listedKey = z
     accountId: row.account_id,
     allowanceId: row.allowance_id,
     terms: termsIn(row),
+    /** Those that an operator has set: members do not change them. */
+    operatorTerms: row.operator_terms,
   }))
 
 export type ListedKey = z.output<typeof listedKey>
@@ -48,7 +52,7 @@ export type ListedKey = z.output<typeof listedKey>
 const LISTED = 1_000
 
 export const LISTED_SELECT = `select k.id, k.workspace_id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at,
-    case when k.previous_until > clock_timestamp() then k.previous_until end as previous_until, c.account_id, k.allowance_id, k.member_id, k.grant_id, b.period, b.amount, ${TERMS_SELECT}
+    case when k.previous_until > clock_timestamp() then k.previous_until end as previous_until, c.account_id, k.allowance_id, k.member_id, k.grant_id, b.period, b.amount, k.operator_terms, ${TERMS_SELECT}
   from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
   left join allowances b on b.id = k.allowance_id`
 

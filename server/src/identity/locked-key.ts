@@ -6,6 +6,7 @@ import type { Id } from '../kernel/ids.ts'
 import type { Change } from '../storage/audit.ts'
 import type { Query } from '../storage/transaction.ts'
 import { TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
+import { OPERATOR_TERMS_ROW } from './operator-terms.ts'
 
 const lockedKey = z
   .object({
@@ -20,12 +21,14 @@ const lockedKey = z
     expires_at: z.date().nullable(),
     is_revoked: z.boolean(),
     ...TERMS_ROW,
+    ...OPERATOR_TERMS_ROW,
   })
   .transform((row) => ({
     isRevoked: row.is_revoked,
     expiresAt: row.expires_at,
     budget: budgetIn(row),
     terms: termsIn(row),
+    operatorTerms: row.operator_terms,
     accountId: row.account_id,
     mode: row.mode,
     shard: row.shard,
@@ -42,7 +45,7 @@ export async function lockKey(query: Query, id: Id): Promise<z.output<typeof loc
   ])
   const { rows } = await query(
     `select c.account_id, a.mode, w.shard, k.allowance_id, k.former_allowances, k.workspace_id, k.member_id, b.period, b.amount, k.expires_at,
-       k.revoked_at is not null as is_revoked, ${TERMS_SELECT}
+       k.revoked_at is not null as is_revoked, k.operator_terms, ${TERMS_SELECT}
      from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
      join workspaces w on w.id = k.workspace_id left join allowances b on b.id = k.allowance_id where k.id = $1`,
     [id],

@@ -59,6 +59,9 @@ export function keyLines(key: KeyView & { readonly tier: Tier; readonly limits: 
     `Holding: ${holding ?? `${DEFAULT_HOLDING} (default)`}`,
     `Tags: ${tags?.map(tagText).join(', ') ?? 'none'}`,
     `Member: ${key.memberId ?? 'nobody'}`,
+    ...(key.operatorTerms.length === 0
+      ? []
+      : [`Set by the operator, so that members can't change it: ${key.operatorTerms.join(', ')}`]),
   ]
 }
 

@@ -11,6 +11,7 @@ import { networksIn, type TermsChange } from '../../identity/key-terms.ts'
 import { createKey, revokeKey, revokeSecret, rotateKey } from '../../identity/keys.ts'
 import { findKeyIn, KEY_STATES, listKeyPage, stateOfKey } from '../../identity/keys-of-account.ts'
 import type { ListedKey } from '../../identity/listed-keys.ts'
+import { OPERATOR_TERMS } from '../../identity/operator-terms.ts'
 import { Fault, invalidRequest } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import { may } from '../../kernel/role.ts'
@@ -96,6 +97,9 @@ const key = z.strictObject({
   tags: z.array(z.string()).nullable(),
   on_disconnect: z.string().nullable(),
   holding: z.string().nullable(),
+  set_by_operator: z
+    .array(z.enum(OPERATOR_TERMS))
+    .meta({ description: 'What of it the operator has set: only they can change that.' }),
 })
 const withSecret = key.extend({
   secret: z
@@ -125,6 +129,7 @@ export function toldKey(row: ListedKey, nowMs: number): z.output<typeof key> {
     tags: tags?.map(tagText) ?? null,
     on_disconnect: onDisconnect,
     holding,
+    set_by_operator: [...row.operatorTerms],
   }
 }
 

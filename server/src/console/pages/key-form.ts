@@ -21,6 +21,8 @@ type Shown = {
     readonly name: string
     readonly etag: string
     readonly expiresBefore: string
+    /** What the operator has set of it, in words. */
+    readonly byOperator: string | null
   } | null
 }
 
@@ -49,7 +51,7 @@ export function valuesOf({
 export function keyFormView({ formToken, idempotencyKey, values, trouble, path, key }: Shown): Html {
   const action = key === null ? path : `${path}/${key.id}`
   return html`${crumbs([[path, 'Keys'], ...(key === null ? [] : [[action, key.name] as const])], key === null ? 'New key' : 'Change')}
-<div class="fb-title"><div><h1>${key === null ? 'New key' : html`Change <bdi>${key.name}</bdi>`}</h1><p>${key === null ? 'Its secret is shown once, on the next page.' : 'A lower budget holds at once. Other changes reach every process within a second.'}</p></div></div>
+<div class="fb-title"><div><h1>${key === null ? 'New key' : html`Change <bdi>${key.name}</bdi>`}</h1><p>${key === null ? 'Its secret is shown once, on the next page.' : 'A lower budget holds at once. Other changes reach every process within a second.'}${key === null || key.byOperator === null ? undefined : ` The operator has set ${key.byOperator}: only they can change that.`}</p></div></div>
 ${troubled(trouble)}${form(
   action,
   { formToken },

@@ -28,6 +28,7 @@ export const keyForm = z.object({
   scopes: z.array(z.string()).nullable(),
   allowed_addresses: z.array(z.string()).nullable(),
   tags: z.array(z.string()).nullable(),
+  set_by_operator: z.array(z.string()),
 })
 export type ShownKey = z.output<typeof keyForm>
 
@@ -75,6 +76,11 @@ export function spendingOf({ budget }: ShownKey, state: KeyState | undefined): S
   if (budget === null) return null
   const { spent, held, left } = state?.budget ?? { spent: ZERO, held: ZERO, left: budget.amount }
   return { charged: (spent - held) as Nanos, held, left, limit: budget.amount }
+}
+
+/** What the operator has set of it, in words; null where that is nothing. */
+export function operatorWords({ set_by_operator: names }: ShownKey): string | null {
+  return names.length === 0 ? null : names.map((name) => name.replaceAll('_', ' ')).join(', ')
 }
 
 /** In a list: a bar, and what was spent of how much. */

@@ -5,7 +5,16 @@ import { icon } from '../../pages/icons.ts'
 import { dayOf, momentOf, shortDayOf, timeOf } from '../../people-pages/views/words.ts'
 import { codeTabs } from '../../site/code.ts'
 import { withCommas } from '../../site/money.ts'
-import { budgetLabel, type KeyState, keyBadge, keyHint, PERIOD_WORDS, type ShownKey, spendingOf } from './key-parts.ts'
+import {
+  budgetLabel,
+  type KeyState,
+  keyBadge,
+  keyHint,
+  operatorWords,
+  PERIOD_WORDS,
+  type ShownKey,
+  spendingOf,
+} from './key-parts.ts'
 import { lastUse } from './keys.ts'
 import { asSet, bar, card, changesOnce, copyButton, crumbs, exact, legend, meter, reveal, troubled } from './parts.ts'
 import { refusalWords } from './refusal-words.ts'
@@ -70,7 +79,9 @@ function budgetCard({ key, state, path }: Shown): Html {
   )
 }
 
-function limitsCard({ rates, allowed_addresses: addresses, tags }: ShownKey): Html {
+function limitsCard(key: ShownKey): Html {
+  const { rates, allowed_addresses: addresses, tags } = key
+  const byOperator = operatorWords(key)
   const rate = (value: number | null) =>
     value === null ? html`<span class="fb-dim">as the tier</span>` : withCommas(value)
   const pairs = [
@@ -79,6 +90,7 @@ function limitsCard({ rates, allowed_addresses: addresses, tags }: ShownKey): Ht
     ['Calls at once', rate(rates.concurrency)],
     ['From', addresses === null ? html`<span class="fb-dim">any address</span>` : addresses.join(', ')],
     ['Tags', tags === null ? html`<span class="fb-dim">none</span>` : tags.join(', ')],
+    ...(byOperator === null ? [] : [['Set by the operator', byOperator] as const]),
   ] as const
   return card(
     'limits',

@@ -6,7 +6,7 @@ import { type Page, seeOther } from '../../pages/page.ts'
 import type { PageRoute } from '../../pages/page-route.ts'
 import { keyView, revokeView } from '../pages/key.ts'
 import { KEY_FIELDS, type KeyValues, keyFormView, PROPOSED, valuesOf } from '../pages/key-form.ts'
-import { keyForm, keyListForm, keySecretForm, keyStatesForm, type ShownKey } from '../pages/key-parts.ts'
+import { keyForm, keyListForm, keySecretForm, keyStatesForm, operatorWords, type ShownKey } from '../pages/key-parts.ts'
 import { keysView } from '../pages/keys.ts'
 import type { RouteParts } from '../parts.ts'
 import { type ConsoleVisit, pathIn } from '../visits.ts'
@@ -113,8 +113,7 @@ export function keyRoutes(parts: RouteParts): readonly PageRoute[] {
         await visit.change({ ...about(visit, 'update_key'), body: keepsEnd ? others : body, ifMatch: etag })
         return seeOther(`${keysIn(visit)}/${key.id}`)
       },
-      (trouble, status) =>
-        showForm(visit, values, { id: key.id, name: key.name, etag, expiresBefore }, trouble, status),
+      (trouble, status) => showForm(visit, values, changedFrom(key, etag, expiresBefore), trouble, status),
     )
   }
 
@@ -154,7 +153,7 @@ export function keyRoutes(parts: RouteParts): readonly PageRoute[] {
       const { body, etag = '' } = await visit.change(about(visit, 'get_key'))
       const key = keyForm.parse(body)
       const values = valuesOf(key)
-      return showForm(visit, values, { id: key.id, name: key.name, etag, expiresBefore: values.expires ?? '' })
+      return showForm(visit, values, changedFrom(key, etag, values.expires ?? ''))
     }),
     visits.post('/keys/:key', update),
     visits.post('/keys/:key/rotate', rotate),
@@ -170,7 +169,15 @@ export function keyRoutes(parts: RouteParts): readonly PageRoute[] {
   ]
 }
 
-type Changed = { readonly id: string; readonly name: string; readonly etag: string; readonly expiresBefore: string }
+type Changed = NonNullable<Parameters<typeof keyFormView>[0]['key']>
+
+const changedFrom = (key: ShownKey, etag: string, expiresBefore: string): Changed => ({
+  id: key.id,
+  name: key.name,
+  etag,
+  expiresBefore,
+  byOperator: operatorWords(key),
+})
 
 const keysIn = (visit: ConsoleVisit) => pathIn(visit, '/keys')
 
