@@ -415,7 +415,7 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
         }),
       }
     },
-    async 'people close-sessions'() {
+    async 'people end-sessions'() {
       const { id, email } = await person()
       await pool.query(
         `insert into browser_sessions (id, hash, person_id, expires_at, address, agent, is_complete)
@@ -423,10 +423,31 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
         [ids.next(), Buffer.from(id), id],
       )
       return {
-        line: ['people', 'close-sessions', email],
+        line: ['people', 'end-sessions', email],
         deed: () => ({
           ...{ action: 'session.all_ended', workspaceId: null, subject: id },
           ...{ before: { sessions: 1 }, after: { sessions: 0 } },
+        }),
+      }
+    },
+    async 'people block'() {
+      const { id } = await person()
+      return {
+        line: ['people', 'block', id, '--reason', 'Stolen mailbox.'],
+        deed: () => ({
+          ...{ action: 'person.blocked', workspaceId: null, subject: id, before: { isBlocked: false } },
+          after: { isBlocked: true, reason: 'Stolen mailbox.', sessionsEnded: 0, grantsRevoked: 0 },
+        }),
+      }
+    },
+    async 'people unblock'() {
+      const { id } = await person()
+      await pool.query('update people set blocked_at = clock_timestamp() where id = $1', [id])
+      return {
+        line: ['people', 'unblock', id, '--reason', 'It is theirs again.'],
+        deed: () => ({
+          ...{ action: 'person.unblocked', workspaceId: null, subject: id, before: { isBlocked: true } },
+          after: { isBlocked: false, reason: 'It is theirs again.' },
         }),
       }
     },

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { makeGranted } from '../identity/granted.ts'
 import { anotherVisitor, connectPeople, joinAs, PASSWORD, SITE, workspaceOf } from '../identity/people/world.ts'
 import { startShell } from './command-shell.ts'
 
@@ -36,8 +37,34 @@ describe('farebox people', () => {
 
   it('signs a person out everywhere', async () => {
     const token = await signedIn('mira@example.com')
-    assert.match(await said('people', 'close-sessions', 'mira@example.com'), /sessions of .* closed\./)
+    assert.match(await said('people', 'end-sessions', 'mira@example.com'), /sessions of .* ended\./)
     assert.equal(await people.sessionOf(token), null)
+  })
+
+  it('blocks a person, who is signed out and can’t come back, until they are unblocked', async () => {
+    const email = 'blocked@example.com'
+    const personId = await join(email)
+    const workspaceId = await workspaceOf(people, personId)
+    const token = await signedIn(email)
+    const grant = () => makeGranted(world.pool, { workspaceId, personId, mode: 'test' })
+    await grant()
+    const blocked = await said('people', 'block', email, '--reason', 'Stolen mailbox.')
+    assert.match(blocked, /is blocked\. Ended: 1 sessions, 1 grants\./)
+    assert.equal(await people.sessionOf(token), null)
+    await assert.rejects(people.signIn(anotherVisitor(), { email, password: PASSWORD }), { code: 'person_blocked' })
+    assert.equal(await people.signIn(anotherVisitor(), { email, password: 'another one, which is wrong' }), null)
+    await people.askReset(anotherVisitor(), email)
+    await assert.rejects(people.reset(anotherVisitor(), await tokenFor(email, 'reset'), `${PASSWORD} 2`), {
+      code: 'person_blocked',
+    })
+    await assert.rejects(grant(), { code: 'person_blocked' })
+    assert.match(await said('people', 'show', email), /blocked since/)
+    assert.match(await said('people', 'block', email, '--reason', 'Again.'), /already blocked/)
+    assert.match(await said('people', 'unblock', email, '--reason', 'It is theirs again.'), /can sign in again/)
+    assert.equal((await people.signIn(anotherVisitor(), { email, password: PASSWORD }))?.needs, 'nothing')
+    assert.match(await said('people', 'unblock', email, '--reason', 'Again.'), /not blocked/)
+    const audited = await said('audit', '--subject', personId, '--action', 'person')
+    assert.match(audited, /person\.blocked .*"reason":"Stolen mailbox\."/)
   })
 
   it('takes a second factor off, once, and tells its owner', async () => {

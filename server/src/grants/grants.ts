@@ -25,6 +25,7 @@ import { type By, type Change, difference, record } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { requireUnstopped } from '../workspaces/stops.ts'
 import { findLocked, lockGrant, setBudgetWithin } from './locked-grant.ts'
+import { requireUnblocked } from './unblocked.ts'
 
 /**
  * A grant: a person lets a client act for a workspace. It is a credential as a key is, with the same id space, and spends what its
@@ -129,7 +130,7 @@ const consentRow = z.object({
  */
 async function lockForNewGrant(query: Query, { workspaceId, personId, mode }: Consent, makeRoom: () => Promise<void>) {
   await query('select from workspaces where id = $1 for no key update', [workspaceId])
-  await query('select from people where id = $1 for share', [personId])
+  await requireUnblocked(query, personId)
   await makeRoom()
   const { rows } = await query(
     `select w.shard, case $3 when 'live' then w.live_account_id else w.test_account_id end as "accountId", m.role,

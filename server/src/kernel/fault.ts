@@ -76,6 +76,10 @@ export const FAULTS = {
     403,
     'This form was not sent from our page, or the page is out of date. Open the page again and send the form once more.',
   ),
+  person_blocked: row(
+    403,
+    'The operator of this service has blocked your account. You cannot sign in or let clients in. Ask the operator why.',
+  ),
   password_reset_required: row(
     403,
     'Too many codes of the second factor were wrong, so somebody else may know your password. Ask for a new password, then sign in with a code.',

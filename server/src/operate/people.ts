@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { blockPerson, unblockPerson } from '../people/blocks.ts'
 import { readAddress } from '../people/mailbox.ts'
 import { factorOff, type ListedPerson, listPeople, type ShownPerson, showPerson } from '../people/operate.ts'
 import { endAllSessions } from '../people/sessions.ts'
 import { action, field, type OperatorParts } from './action.ts'
-import { afterField, LISTED } from './fields.ts'
+import { afterField, LISTED, reasonOf } from './fields.ts'
 
 const list = action({
   name: 'people list',
@@ -19,7 +20,8 @@ const list = action({
   ],
 })
 
-function stateOf({ verifiedAt, hasSecondFactor }: ListedPerson): string {
+function stateOf({ verifiedAt, hasSecondFactor, blockedAt }: ListedPerson): string {
+  if (blockedAt !== null) return `blocked since ${blockedAt.toISOString()}`
   if (verifiedAt === null) return 'address not confirmed'
   return `since ${verifiedAt.toISOString()}${hasSecondFactor ? '  with a second factor' : ''}`
 }
@@ -54,17 +56,54 @@ async function personOf(pool: OperatorParts['pool'], who: string): Promise<Shown
   return person
 }
 
-const closeSessions = action({
-  name: 'people close-sessions',
+const endSessions = action({
+  name: 'people end-sessions',
   summary: 'sign a person out everywhere',
   effect: 'writes',
   positional: ['person'],
   input,
   async run({ pool, by }, { person }) {
     const { id } = await personOf(pool, person)
-    return { id, closed: await endAllSessions(pool, by, id) }
+    return { id, ended: await endAllSessions(pool, by, id) }
   },
-  lines: ({ id, closed }) => [`${closed} sessions of ${id} closed.`],
+  lines: ({ id, ended }) => [`${ended} sessions of ${id} ended.`],
+})
+
+const reasonedInput = input.extend({ reason: field('text', 'why: the audit log has it', reasonOf) })
+
+const block = action({
+  name: 'people block',
+  summary:
+    'block a person: they cannot sign in, and their sessions and grants end within a second, with all tokens of those',
+  effect: 'writes',
+  positional: ['person'],
+  input: reasonedInput,
+  async run({ pool, by }, { person, reason }) {
+    const { id } = await personOf(pool, person)
+    const blocked = await blockPerson(pool, by, id, reason)
+    return { id, isChanged: blocked !== null, ...(blocked ?? { sessions: 0, grants: 0 }) }
+  },
+  lines: ({ id, isChanged, sessions, grants }) =>
+    isChanged
+      ? [
+          `${id} is blocked. Ended: ${sessions} sessions, ${grants} grants. To end it: farebox people unblock ${id}`,
+          'API keys belong to a workspace and still work: farebox keys revoke, or farebox accounts suspend.',
+        ]
+      : [`${id} is already blocked. Nothing was changed.`],
+})
+
+const unblock = action({
+  name: 'people unblock',
+  summary: 'let a blocked person sign in again; their grants stay ended',
+  effect: 'writes',
+  positional: ['person'],
+  input: reasonedInput,
+  async run({ pool, by }, { person, reason }) {
+    const { id } = await personOf(pool, person)
+    return { id, isChanged: await unblockPerson(pool, by, id, reason) }
+  },
+  lines: ({ id, isChanged }) =>
+    isChanged ? [`${id} can sign in again.`] : [`${id} is not blocked. Nothing was changed.`],
 })
 
 const takeFactorOff = action({
@@ -82,4 +121,4 @@ const takeFactorOff = action({
   lines: ({ id, isTold }) => [`The second factor of ${id} is off${isTold ? '; the person is informed by mail.' : '.'}`],
 })
 
-export const people = [list, show, closeSessions, takeFactorOff]
+export const people = [list, show, block, unblock, endSessions, takeFactorOff]

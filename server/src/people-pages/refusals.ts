@@ -13,6 +13,7 @@ export async function orLater(work: () => Promise<Page>, show: Show): Promise<Pa
     return await work()
   } catch (error) {
     if (error instanceof Fault && error.code === 'password_reset_required') return show(error.status, MUST_RESET)
+    if (error instanceof Fault && error.code === 'person_blocked') return show(error.status, BLOCKED)
     if (!(error instanceof Fault) || (error.status !== 429 && error.code !== 'overloaded')) throw error
     const seconds = retryAfterSecondsOf(error) ?? 1
     const page = await show(error.status, troubleOf(error, seconds))
@@ -23,6 +24,11 @@ export async function orLater(work: () => Promise<Page>, show: Show): Promise<Pa
 const MUST_RESET: Trouble = {
   title: 'Choose a new password first',
   text: html`Too many codes were wrong, so somebody else may know your password. <a href="/reset">Choose a new one</a>, then sign in with a code.`,
+}
+
+const BLOCKED: Trouble = {
+  title: 'Your account is blocked',
+  text: 'The operator of this service has blocked it. Ask them why, and what to do.',
 }
 
 /** As long as between two letters to one address. */

@@ -11,7 +11,7 @@ import { type ListedSession, listSessions } from './sessions.ts'
 /** What an operator sees of people, and does for them. */
 
 const COLUMNS = `id, email, name, created_at as "createdAt", verified_at as "verifiedAt", password is not null as "hasPassword",
-  totp_since is not null as "hasSecondFactor",
+  totp_since is not null as "hasSecondFactor", blocked_at as "blockedAt",
   array(select issuer from person_identities where person_id = people.id order by issuer) as issuers`
 
 const person = z.object({
@@ -22,6 +22,8 @@ const person = z.object({
   verifiedAt: z.date().nullable(),
   hasPassword: z.boolean(),
   hasSecondFactor: z.boolean(),
+  /** Since when an operator has them blocked; null where none has. */
+  blockedAt: z.date().nullable(),
   issuers: z.array(z.string()),
 })
 

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
+import { requireUnblocked } from '../grants/unblocked.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type By, record } from '../storage/audit.ts'
@@ -33,7 +34,7 @@ type Opening = {
 }
 
 /**
- * Opens a session for somebody who has proven who they are. Null where the password was changed meanwhile: the row of the person is
+ * Opens a session for somebody who has proven who they are, unless an operator has blocked them. Null where the password was changed meanwhile: the row of the person is
  * locked, so that a reset either comes first or ends this session with the others.
  */
 export async function openSession(
@@ -42,6 +43,7 @@ export async function openSession(
   { address, agent }: Visitor,
   { personId, password, remembered }: Opening,
 ): Promise<SignedIn | null> {
+  await requireUnblocked(query, personId)
   const { secret, hash } = newToken()
   const { rows } = await query(
     `with person as materialized (
