@@ -11,10 +11,10 @@ import { limited, question, streamed } from '../acceptance/models/streams.ts'
 import { created, createTask, poll, untilState } from '../acceptance/tasks/video.ts'
 import { startShell } from '../house/command-shell.ts'
 import { bareEnvironment } from '../house/run-farebox.ts'
-import { AUDIENCE, MCP_AUDIENCE, makeGranted } from '../identity/granted.ts'
+import { AUDIENCE, issueToken, MCP_AUDIENCE, makeGranted } from '../identity/granted.ts'
 import { APPROVED, makeAgentKey } from '../mcp/agents.ts'
 import { askRaw, callBody, callHeaders } from '../mcp/raw-agent.ts'
-import { ask, makeTeam, startHouse } from './house.ts'
+import { type Asker, ask, makeTeam, startHouse } from './house.ts'
 
 /** A suspended customer, over three processes: what is refused at once, and what goes on. */
 const { url: databaseUrl } = await freshDatabase()
@@ -46,6 +46,12 @@ function slowStream(secret: string, isGrowing: boolean) {
   return callerAsks(second, secret, path, { body, headers: isGrowing ? {} : { 'x-farebox-hold': 'full' } })
 }
 
+async function pageText(at: string, { headers }: Asker): Promise<string> {
+  const page = await fetch(siteUrl + at, { headers })
+  assert.equal(page.status, 200, at)
+  return page.text()
+}
+
 const endedBy = ({ text }: { readonly text: string }) => /"ended_by":"(\w+)"/.exec(text)?.[1]
 
 describe('a suspended customer', () => {
@@ -54,11 +60,16 @@ describe('a suspended customer', () => {
     const { workspaceId, secret } = team
     const owner = team.of('owner')
     const granted = { workspaceId, mode: 'test' as const }
-    const { token } = await makeGranted(pool, granted)
+    const grant = await makeGranted(pool, granted)
+    const { token } = grant
     const { budget, ...terms } = APPROVED
     const mandate = { ...granted, audiences: [MCP_AUDIENCE], scopes: ['agent'] as const, budget, terms }
     const agent = await makeGranted(pool, mandate)
     const { secret: agentKey } = await makeAgentKey(pool, workspaceId)
+    const made = await ask(siteUrl, owner, `/workspaces/${workspaceId}/keys?mode=test`, {
+      method: 'POST',
+      body: { name: 'early' },
+    })
     const tag = { operation_id: 'tag_detail', arguments: { tag_name: 'cats' }, max_price_usd: 1 }
     const chatOf = (url: string, by: string, headers = {}) => {
       const { path, body } = question('openai', 'sandbox/text', 'Hello', limited('openai', 50))
@@ -87,19 +98,27 @@ describe('a suspended customer', () => {
       'a link': () => startLink(second, secret),
       'a token of a mandate': () => chatOf(third, token),
       'a token in another process': () => chatOf(first, token),
+      'a token that is issued afterwards': async () => chatOf(second, (await issueToken(pool, grant)).token),
+      'a key that a member made': () => chatOf(third, String(made.json.secret)),
     }
-    /** Our code of the refusal; null where the agent was answered. */
-    const refusalOfAgent = async (by: string) => {
-      const headers = { ...callHeaders('use'), host: new URL(MCP_AUDIENCE).host }
-      const told = await askRaw(`${gateway.agentUrl}/mcp`, by, { headers, body: callBody('use', tag) })
+    /** What the tool says instead of an answer; null where the agent was answered. */
+    const refusalOfAgent = async (by: string, tool: 'use' | 'batch_use' = 'use') => {
+      const headers = { ...callHeaders(tool), host: new URL(MCP_AUDIENCE).host }
+      const { operation_id, arguments: given } = tag
+      const wanted = tool === 'use' ? tag : { calls: [{ operation_id, arguments: given }], max_total_usd: 1 }
+      const told = await askRaw(`${gateway.agentUrl}/mcp`, by, { headers, body: callBody(tool, wanted) })
       assert.equal(told.status, 200, told.text)
       const { isError, structuredContent } = Object(told.message.result)
-      return isError === true ? JSON.stringify(structuredContent) : null
+      const text = JSON.stringify(structuredContent)
+      return isError === true || (tool === 'batch_use' && text.includes('suspended')) ? text : null
     }
+    const agents = [agent.token, agentKey].flatMap((by) =>
+      (['use', 'batch_use'] as const).map((tool) => ({ by, tool })),
+    )
     for (const [way, spend] of Object.entries(ways)) {
       if (!way.includes('stream')) assert.equal((await spend()).status, 200, way)
     }
-    for (const by of [agent.token, agentKey]) assert.equal(await refusalOfAgent(by), null)
+    for (const { by, tool } of agents) assert.equal(await refusalOfAgent(by, tool), null, tool)
 
     const runs = await created(first, secret, { words: 'sandbox:running-ms=1500' })
     const growing = slowStream(secret, true)
@@ -127,15 +146,19 @@ describe('a suspended customer', () => {
       const told = await spend()
       assert.deepEqual([told.status, codeOf(told)], [403, 'forbidden'], way)
     }
-    for (const by of [agent.token, agentKey])
-      assert.match(String(await refusalOfAgent(by)), /is suspended by the operator/)
+    for (const { by, tool } of agents)
+      assert.match(String(await refusalOfAgent(by, tool)), /is suspended by the operator/, tool)
     const write = (path: string, body: object) =>
       ask(siteUrl, owner, `/workspaces/${workspaceId}${path}`, { method: 'POST', body })
-    for (const [path, body] of [
+    const writes = [
       ['/keys?mode=test', { name: 'late' }],
+      [`/keys/${String(made.json.id)}/rotate`, {}],
+      ['/budgets?mode=test', { period: 'day', amount_usd: '5' }],
       ['/invitations', { email: 'late@example.com', role: 'viewer' }],
-    ] as const)
+    ] as const
+    for (const [path, body] of writes)
       assert.deepEqual([(await write(path, body)).json.code, path], ['workspace_suspended', path])
+    assert.ok(Object.keys(ways).length + agents.length + writes.length >= 20)
     await assert.rejects(makeGranted(pool, granted), { code: 'workspace_suspended' })
     const late = await farebox('keys', 'create', workspaceId)
     assert.deepEqual([late.code, /has suspended the workspace/.test(late.output)], [1, true], late.output)
@@ -149,6 +172,9 @@ describe('a suspended customer', () => {
     const read = (path: string) => ask(siteUrl, owner, `/workspaces/${workspaceId}${path}`)
     const shown = await read('')
     assert.equal(Object(shown.json.suspended).reason, 'Stolen cards.')
+    for (const at of [`/console/${workspaceId}/test`, `/console/${workspaceId}/test/keys`, '/sessions'])
+      assert.match(await pageText(at, owner), /operator.*suspended this workspace since|Suspended by the operator/, at)
+    assert.match(await pageText(`/console/${workspaceId}/test`, owner), /Stolen cards\./)
     for (const path of ['/balance?mode=test', '/keys?mode=test', '/requests?mode=test', '/members'])
       assert.equal((await read(path)).status, 200, path)
     const exported = await ask(siteUrl, owner, `/workspaces/${workspaceId}/exports`, { method: 'POST' })

@@ -4,7 +4,7 @@ import { fromLedger } from '../api/from-ledger.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import { isMode, type Mode } from '../kernel/mode.ts'
-import { ROLES, type Role } from '../kernel/role.ts'
+import { ROLES } from '../kernel/role.ts'
 import type { Page } from '../pages/page.ts'
 import type { Asked, PageRoute } from '../pages/page-route.ts'
 import type { SignedIn, Visits } from '../pages/visits.ts'
@@ -13,7 +13,14 @@ import type { Frame, Where } from './pages/frame.ts'
 
 type Call = Omit<AccountCall, 'mode' | 'idempotencyKey'>
 
-export type Workspace = { readonly id: Id; readonly name: string; readonly role: Role }
+const workspaceShape = z.object({
+  id: z.string(),
+  name: z.string(),
+  role: z.enum(ROLES),
+  /** Since when the operator has suspended it, and why; null where it is not. */
+  suspended: z.object({ since: z.string().transform((text) => new Date(text)), reason: z.string() }).nullable(),
+})
+export type Workspace = Readonly<z.output<typeof workspaceShape>>
 
 /** A request for a page of a workspace, from one of its members. */
 export type ConsoleVisit = SignedIn & {
@@ -40,9 +47,7 @@ type Parts = {
 
 export const IDEMPOTENCY_KEY = 'idempotency_key'
 const FIRST = '/console/:workspace/:mode'
-const workspaceList = z.object({
-  data: z.array(z.object({ id: z.string(), name: z.string(), role: z.enum(ROLES) })),
-})
+const workspaceList = z.object({ data: z.array(workspaceShape) })
 
 export type ConsoleVisits = ReturnType<typeof createConsoleVisits>
 

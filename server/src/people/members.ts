@@ -70,15 +70,31 @@ export async function memberIdsOf(on: Transactions, workspaceId: Id): Promise<Re
 }
 
 const membership = z
-  .object({ id: z.string(), name: z.string(), member_id: z.string(), role, is_last_owner: z.boolean() })
-  .transform(({ member_id: memberId, is_last_owner: isLastOwner, ...row }) => ({ ...row, memberId, isLastOwner }))
+  .object({
+    id: z.string(),
+    name: z.string(),
+    member_id: z.string(),
+    role,
+    is_last_owner: z.boolean(),
+    suspended_at: z.date().nullable(),
+    suspended_reason: z.string().nullable(),
+  })
+  .transform((row) => ({
+    id: row.id,
+    name: row.name,
+    role: row.role,
+    memberId: row.member_id,
+    isLastOwner: row.is_last_owner,
+    /** Since when an operator has suspended it, and why; null where none has. */
+    suspension: row.suspended_at === null ? null : { since: row.suspended_at, reason: row.suspended_reason ?? '' },
+  }))
 
 export type Membership = Readonly<z.output<typeof membership>>
 
 /** The workspaces of a person, with the role that they have there. */
 export async function workspacesOf(pool: pg.Pool, personId: Id): Promise<readonly Membership[]> {
   const { rows } = await pool.query(
-    `select workspaces.id, workspaces.name, own.id as member_id, own.role, own.role = 'owner' and not exists (
+    `select workspaces.id, workspaces.name, workspaces.suspended_at, workspaces.suspended_reason, own.id as member_id, own.role, own.role = 'owner' and not exists (
        select from members other where other.workspace_id = own.workspace_id and other.role = 'owner'
          and other.person_id is not null and other.id <> own.id) as is_last_owner
      from members own join workspaces on workspaces.id = own.workspace_id

@@ -4,28 +4,32 @@ import { loadWorkspace } from '../../identity/workspace-record.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import { ROLES } from '../../kernel/role.ts'
-import { workspacesOf } from '../../people/members.ts'
+import { type Membership, workspacesOf } from '../../people/members.ts'
 import { findPlace } from '../../people/membership.ts'
 import { readName } from '../../people/names.ts'
 import type { Transactions } from '../../storage/transaction.ts'
-import { tierIn } from '../../workspaces/tier.ts'
+import { agreedIn, tierIn } from '../../workspaces/tier.ts'
 import { renameWorkspace } from '../../workspaces/workspaces.ts'
 import { type AccountRoute, forAnyMember, inWorkspace } from '../route.ts'
 
-const listed = z.strictObject({ id: z.string(), name: z.string(), role: z.enum(ROLES) })
+const suspended = z.strictObject({ since: z.iso.datetime(), reason: z.string() }).nullable().meta({
+  description:
+    'Since when the operator has suspended it, and why: its keys and grants are refused. Null where it is not.',
+})
+
+const listed = z.strictObject({ id: z.string(), name: z.string(), role: z.enum(ROLES), suspended })
 
 const workspace = listed.extend({
   member_id: z.string().meta({ description: 'By which you are a member.' }),
   tier: z.enum(['free', 'starter', 'growth', 'enterprise']),
+  tier_set_by: z
+    .enum(['operator', 'payments'])
+    .meta({ description: 'Whether payments have earned it, or the operator has granted more than payments earn.' }),
   limits: z
     .strictObject({ requests_per_minute: z.int(), tokens_per_minute: z.int(), concurrency: z.int() })
     .meta({ description: 'Of each key, where it has none of its own that are lower.' }),
   closes_at: z.iso.datetime().nullable().meta({
     description: 'When it is closed for good, with its keys refused until then; null where nobody has asked for that.',
-  }),
-  suspended: z.strictObject({ since: z.iso.datetime(), reason: z.string() }).nullable().meta({
-    description:
-      'Since when the operator has suspended it, and why: its keys and grants are refused. Null where it is not.',
   }),
 })
 
@@ -38,15 +42,21 @@ async function toldOf(on: Transactions, personId: Id, workspaceId: Id): Promise<
   const { tier, limits } = tierIn(record)
   return {
     ...{ id, name: called, role, member_id: memberId, tier },
+    tier_set_by: agreedIn(record) === null ? 'payments' : 'operator',
     limits: {
       requests_per_minute: limits.requestsPerMinute,
       tokens_per_minute: limits.tokensPerMinute,
       concurrency: limits.concurrency,
     },
     closes_at: closesAt?.toISOString() ?? null,
-    suspended:
-      stop.suspendedAt === null ? null : { since: stop.suspendedAt.toISOString(), reason: stop.suspendedReason ?? '' },
+    suspended: suspendedIn(
+      stop.suspendedAt === null ? null : { since: stop.suspendedAt, reason: stop.suspendedReason ?? '' },
+    ),
   }
+}
+
+function suspendedIn(suspension: Membership['suspension']): z.output<typeof suspended> {
+  return suspension && { since: suspension.since.toISOString(), reason: suspension.reason }
 }
 
 export const WORKSPACE_ROUTES: readonly AccountRoute[] = [
@@ -62,7 +72,13 @@ export const WORKSPACE_ROUTES: readonly AccountRoute[] = [
     async run({ pool }, { member: { personId, granted }, query }) {
       const all = await workspacesOf(pool, personId)
       const seen = all.filter(({ id }) => granted === null || id === granted.workspaceId)
-      return { body: pageAmong(seen, query, ({ id, name: called, role }) => ({ id, name: called, role })) }
+      const body = pageAmong(seen, query, ({ id, name: called, role, suspension }) => ({
+        id,
+        name: called,
+        role,
+        suspended: suspendedIn(suspension),
+      }))
+      return { body }
     },
   }),
   forAnyMember({

@@ -6,6 +6,7 @@ import { FORM_TOKEN } from '../../pages/form-token.ts'
 import { brand, icon } from '../../pages/icons.ts'
 import type { Page, Pages } from '../../pages/page.ts'
 import type { Asked } from '../../pages/page-route.ts'
+import { timeOf } from '../../people-pages/views/words.ts'
 
 export type Where = { readonly workspaceId: Id; readonly mode: Mode }
 
@@ -22,8 +23,10 @@ type Content = {
   readonly main: Html
 }
 
+type Suspended = { readonly since: Date; readonly reason: string }
+
 type Who = {
-  readonly workspace: { readonly id: Id; readonly name: string }
+  readonly workspace: { readonly id: Id; readonly name: string; readonly suspended: Suspended | null }
   readonly workspaces: readonly { readonly id: Id; readonly name: string }[]
   readonly session: { readonly name: string; readonly email: string }
 }
@@ -68,7 +71,7 @@ ${who && whoShown(who)}</div></aside>
 <div class="fb-main">
 <header class="fb-appbar">${mark}<details class="fb-menu"><summary aria-label="Menu">${icon('menu')}</summary><ul>${links.map(({ href, current, text }) => html`<li><a href="${href}"${current}>${text}</a></li>`)}${OWN.map(([href, , text]) => html`<li><a href="${href}">${text}</a></li>`)}<li><a href="${otherMode(where).href}">${otherMode(where).text}</a></li></ul></details></header>
 ${where.mode === 'test' ? testBanner(where) : undefined}<main class="fb-body" id="content">
-${main}
+${who?.workspace.suspended && suspendedCallout(who.workspace.suspended)}${main}
 </main></div></div>`,
     )
   }
@@ -129,6 +132,15 @@ function testBanner(where: Where): Html {
   const { href, text } = otherMode(where)
   return html`<aside class="fb-testing" aria-label="Mode"><span>${icon('flask')} <b>Test mode.</b> Calls spend test money.</span><a href="${href}">${text}</a></aside>
 `
+}
+
+/** Above every page of the workspace, because nothing that it could be used for works. */
+function suspendedCallout({ since, reason }: Suspended): Html {
+  return callout(
+    'warn',
+    `The operator has suspended this workspace since ${timeOf(since)}.`,
+    html`<p>${reason}</p><p>Keys and apps are refused, and nothing can be added or changed. Tasks that run go on. You can still read and export everything, and add credit. Ask the operator.</p>`,
+  )
 }
 
 /** By links, so that it needs no script; the others stand below the one that is shown. */

@@ -19,6 +19,7 @@ type ShownWorkspace = {
   readonly role: Role
   /** Who can't go before somebody else looks after it. */
   readonly isLastOwner: boolean
+  readonly suspension: { readonly since: Date; readonly reason: string } | null
 }
 
 /** What just happened, where somebody is led here by it. */
@@ -77,8 +78,8 @@ function troubled({ title, text }: Trouble): Html {
   return html`<div class="fb-callout fb-callout--bad card-page__sum" role="alert"><div><strong>${title}</strong>${text}</div></div>`
 }
 
-function workspaceItem({ id, name, role, isLastOwner }: ShownWorkspace, parts: Shown): Html {
-  return html`<li><div><b><bdi>${name}</bdi></b><span>${isLastOwner ? 'You are its only owner' : `You are ${roleName(role)}`}</span></div>${
+function workspaceItem({ id, name, role, isLastOwner, suspension }: ShownWorkspace, parts: Shown): Html {
+  return html`<li><div><b><bdi>${name}</bdi></b><span>${isLastOwner ? 'You are its only owner' : `You are ${roleName(role)}`}</span>${suspension && html`<span><b>Suspended by the operator</b> since ${dayOf(suspension.since)}: ${suspension.reason}</span>`}</div>${
     isLastOwner
       ? null
       : form(
