@@ -348,6 +348,17 @@ export type CreateKeyAnswer = {
   scopes: string[] | null
   /** Told once. Null where the request is a repetition: rotate the key if you missed it. */
   secret: string | null
+  /** What of it the operator has set: only they can change that. */
+  set_by_operator: (
+    | 'requests_per_minute'
+    | 'tokens_per_minute'
+    | 'concurrency'
+    | 'scopes'
+    | 'allowed_addresses'
+    | 'tags'
+    | 'budget'
+    | 'expires_at'
+  )[]
   state: 'active' | 'expired' | 'revoked'
   tags: string[] | null
 }
@@ -436,6 +447,8 @@ export type CreateWorkspaceAnswer = {
     since: string
   } | null
   tier: 'free' | 'starter' | 'growth' | 'enterprise'
+  /** Whether payments have earned it, or the operator has granted more than payments earn. */
+  tier_set_by: 'operator' | 'payments'
 }
 
 export type CreateWorkspaceRequest = {
@@ -520,6 +533,17 @@ export type GetKeyAnswer = {
   }
   revoked_at: string | null
   scopes: string[] | null
+  /** What of it the operator has set: only they can change that. */
+  set_by_operator: (
+    | 'requests_per_minute'
+    | 'tokens_per_minute'
+    | 'concurrency'
+    | 'scopes'
+    | 'allowed_addresses'
+    | 'tags'
+    | 'budget'
+    | 'expires_at'
+  )[]
   state: 'active' | 'expired' | 'revoked'
   tags: string[] | null
 }
@@ -759,6 +783,8 @@ export type GetWorkspaceAnswer = {
     since: string
   } | null
   tier: 'free' | 'starter' | 'growth' | 'enterprise'
+  /** Whether payments have earned it, or the operator has granted more than payments earn. */
+  tier_set_by: 'operator' | 'payments'
 }
 
 export type ListAuditAnswer = {
@@ -887,6 +913,17 @@ export type ListKeysAnswer = {
     }
     revoked_at: string | null
     scopes: string[] | null
+    /** What of it the operator has set: only they can change that. */
+    set_by_operator: (
+      | 'requests_per_minute'
+      | 'tokens_per_minute'
+      | 'concurrency'
+      | 'scopes'
+      | 'allowed_addresses'
+      | 'tags'
+      | 'budget'
+      | 'expires_at'
+    )[]
     state: 'active' | 'expired' | 'revoked'
     tags: string[] | null
   }[]
@@ -1017,6 +1054,11 @@ export type ListWorkspacesAnswer = {
     id: string
     name: string
     role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+    /** Since when the operator has suspended it, and why: its keys and grants are refused. Null where it is not. */
+    suspended: {
+      reason: string
+      since: string
+    } | null
   }[]
   /** Where the next page begins; null where this is the last. */
   next_cursor: string | null
@@ -1084,6 +1126,17 @@ export type RevokeKeyAnswer = {
   }
   revoked_at: string | null
   scopes: string[] | null
+  /** What of it the operator has set: only they can change that. */
+  set_by_operator: (
+    | 'requests_per_minute'
+    | 'tokens_per_minute'
+    | 'concurrency'
+    | 'scopes'
+    | 'allowed_addresses'
+    | 'tags'
+    | 'budget'
+    | 'expires_at'
+  )[]
   state: 'active' | 'expired' | 'revoked'
   tags: string[] | null
 }
@@ -1124,6 +1177,17 @@ export type RotateKeyAnswer = {
   scopes: string[] | null
   /** Told once. Null where the request is a repetition: rotate the key if you missed it. */
   secret: string | null
+  /** What of it the operator has set: only they can change that. */
+  set_by_operator: (
+    | 'requests_per_minute'
+    | 'tokens_per_minute'
+    | 'concurrency'
+    | 'scopes'
+    | 'allowed_addresses'
+    | 'tags'
+    | 'budget'
+    | 'expires_at'
+  )[]
   state: 'active' | 'expired' | 'revoked'
   tags: string[] | null
 }
@@ -1217,6 +1281,17 @@ export type UpdateKeyAnswer = {
   }
   revoked_at: string | null
   scopes: string[] | null
+  /** What of it the operator has set: only they can change that. */
+  set_by_operator: (
+    | 'requests_per_minute'
+    | 'tokens_per_minute'
+    | 'concurrency'
+    | 'scopes'
+    | 'allowed_addresses'
+    | 'tags'
+    | 'budget'
+    | 'expires_at'
+  )[]
   state: 'active' | 'expired' | 'revoked'
   tags: string[] | null
 }
@@ -1284,6 +1359,8 @@ export type UpdateWorkspaceAnswer = {
     since: string
   } | null
   tier: 'free' | 'starter' | 'growth' | 'enterprise'
+  /** Whether payments have earned it, or the operator has granted more than payments earn. */
+  tier_set_by: 'operator' | 'payments'
 }
 
 export type UpdateWorkspaceRequest = {

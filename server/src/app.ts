@@ -6,6 +6,7 @@ import type { ListeningRole } from './app/listeners.ts'
 import { createMoney, type Money } from './app/money.ts'
 import type { Start } from './app/options.ts'
 import type { SiteParts } from './app/people.ts'
+import { createReport } from './app/report.ts'
 import { createWork } from './app/work.ts'
 import type { Calls } from './calls/calls.ts'
 import { SEALED_COLUMNS } from './cli/sealed-columns.ts'
@@ -95,7 +96,7 @@ async function start({
   // Whoever is told of it can read it from every process.
   await contracts.keep()
   await money.partitions.start()
-  await money.ownership.start()
+  await money.ownership.start(createReport(infrastructure, money, gateway, contracts))
   // What was reached before must be known before the first call.
   if (work.makesCalls) await gateway.losses.look()
   for (const job of work.jobs) job.start()
@@ -104,7 +105,7 @@ async function start({
   site?.prices.job.start()
   feed.start()
   await untilFresh(feed, clock)
-  site?.watch.job.start()
+  site?.processes.job.start()
   return listen(listeners, log)
 }
 
@@ -125,7 +126,7 @@ async function stop(parts: Parts, options: DrainOptions, storageDeadlineMs?: num
   const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
   money.partitions.stop()
   await site?.issuer?.close()
-  const jobs = [...work.jobs, ...(site === null ? [] : [site.prices.job, site.watch.job])]
+  const jobs = [...work.jobs, ...(site === null ? [] : [site.prices.job, site.processes.job])]
   const chored = Promise.all(jobs.map((job) => job.stop(CHORES_DEADLINE_MS)))
     .then(() => work.worker?.idle(DELIVERIES_DEADLINE_MS))
     .finally(() => {

@@ -67,7 +67,14 @@ describe('keys of the account API', () => {
     assert.match(String(secret), /^fb_test_/)
     assert.deepEqual(budget, { period: 'month', amount: { usd: '12.500000000', micros_usd: 12_500_000 } })
     const { budget: __, ...said } = wanted
-    assert.deepEqual(rest, { ...said, mode: 'test', state: 'active', revoked_at: null, previous_secret_until: null })
+    assert.deepEqual(rest, {
+      ...said,
+      mode: 'test',
+      state: 'active',
+      revoked_at: null,
+      previous_secret_until: null,
+      set_by_operator: [],
+    })
     const again = await ask(siteUrl, owner, `${KEYS}/${id}`)
     assert.deepEqual({ ...again.json, secret }, json, 'the secret is told once')
   })

@@ -28,10 +28,12 @@ import { createTellRefusedLink } from '../people/refused-link.ts'
 import { createModels } from '../pricing/models.ts'
 import { createPrices } from '../pricing/prices.ts'
 import { createQuotes } from '../pricing/quotes.ts'
+import { FIGURES_MINUTES } from '../processes/report.ts'
 import { createTasks } from '../tasks/tasks.ts'
 import { DEFAULT_RERANK_MODEL } from '../upstreams/adapters/rerank.ts'
 import { createBindings } from '../upstreams/bindings.ts'
 import { createBreakers } from '../upstreams/breakers.ts'
+import { createUpstreamFigures } from '../upstreams/figures.ts'
 import { createQuota } from '../upstreams/quota.ts'
 import { createTokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import { createTransport } from '../upstreams/transport.ts'
@@ -47,7 +49,8 @@ export function createGateway(infrastructure: Infrastructure, money: Money, cont
   const { calls, begin, requireUnspent, testCredit } = money
   const { http, names, secrets } = config
   const breakers = createBreakers({ clock, metrics })
-  const transport = createTransport({ clock, metrics, breakers })
+  const figures = createUpstreamFigures({ clock, minutes: FIGURES_MINUTES })
+  const transport = createTransport({ clock, metrics, breakers, figures })
   const bindings = createBindings({ ...cached, log, seal })
   const platforms = createPlatforms({ bindings, transport })
   const { offline_access: offlineAccess } = config.links
@@ -116,7 +119,7 @@ export function createGateway(infrastructure: Infrastructure, money: Money, cont
   const largeJson = createLargeJson(jsonLimits)
   const tasks = createTasks({ pool: pools.rest, bindings, transport, kind: VIDEO_TASKS, seal })
   const asked = { transport, bindings, links, models, prices, tasks, counter, run, mandates, jsonLimits, largeJson }
-  return { ...asked, breakers, records, refusals, losses, overran }
+  return { ...asked, breakers, figures, records, refusals, losses, overran }
 }
 
 export type Gateway = ReturnType<typeof createGateway>

@@ -2,6 +2,7 @@ import { createDatabaseTime } from '../calls/ownership.ts'
 import type { Config } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createIds } from '../kernel/ids.ts'
+import { createMemoryBudget } from '../kernel/memory-budget.ts'
 import { sealOf } from '../kernel/seal.ts'
 import { createChangeFeed } from '../storage/change-feed.ts'
 import { createSendMail, type SendMail } from '../storage/mail.ts'
@@ -17,6 +18,8 @@ export const STALE_MS = 5_000
 export function createInfrastructure(config: Config, { log, clock = systemClock }: Start) {
   const { database, names, secrets } = config
   const metrics = createMetrics()
+  const memory = createMemoryBudget({ totalBytes: config.memory.budget_bytes, clock })
+  metrics.watchMemory(memory)
   const pools = createPools({
     url: database.url,
     log,
@@ -30,6 +33,8 @@ export function createInfrastructure(config: Config, { log, clock = systemClock 
     log,
     clock,
     metrics,
+    /** For bodies and answers of all listeners. */
+    memory,
     pools,
     feed,
     time,

@@ -35,10 +35,11 @@ export function createInterfaces(
   { contracts, site }: InterfaceParts,
   options: Start,
 ) {
-  const { config, log, clock, metrics, time, ids, cached, headerNames } = infrastructure
+  const { config, log, clock, metrics, memory, time, ids, cached, headerNames } = infrastructure
   const contractHeaderNames = createContractHeaderNames(config.names.provider)
   return createListeners({
     config,
+    memory,
     edge: {
       clock,
       ids,

@@ -17,7 +17,7 @@ import { assetsFamily } from '../http/routes/assets.ts'
 import { metricsFamily } from '../http/routes/metrics.ts'
 import { protectedResourceFamily } from '../http/routes/protected-resource.ts'
 import { siteFamily } from '../http/routes/site.ts'
-import { createMemoryBudget } from '../kernel/memory-budget.ts'
+import type { MemoryBudget } from '../kernel/memory-budget.ts'
 import { type Assets, loadAssets } from '../pages/assets.ts'
 import { createFaultPage, type FaultPage } from '../pages/fault-page.ts'
 import type { Label } from '../pages/label.ts'
@@ -32,7 +32,8 @@ import { siteNameOf } from './infrastructure.ts'
 export type ListeningRole = Exclude<Config['roles'][number], 'worker'>
 
 type Parts = {
-  readonly config: Pick<Config, 'roles' | 'listen' | 'http' | 'memory' | 'names' | 'site'>
+  readonly config: Pick<Config, 'roles' | 'listen' | 'http' | 'names' | 'site'>
+  readonly memory: MemoryBudget
   /** What every edge has. */
   readonly edge: Pick<EdgeParts, 'clock' | 'ids' | 'log' | 'metrics' | 'identify' | 'readiness'>
   readonly headerNames: HeaderNames
@@ -149,13 +150,12 @@ function labelOf(config: Pick<Config, 'site' | 'names'>): Label {
 
 /** What all of them may take of the process, and of a caller. */
 function bounds({
-  config: { http, memory },
-  edge: { clock, metrics, log },
+  config: { http },
+  memory,
+  edge: { log },
 }: Parts): Pick<EdgeParts, 'memory' | 'limits' | 'trustedProxies' | 'onUnlistedProxy'> {
-  const budget = createMemoryBudget({ totalBytes: memory.budget_bytes, clock })
-  metrics.watchMemory(budget)
   return {
-    memory: budget,
+    memory,
     limits: {
       bodyBytes: http.body_bytes,
       headerBytes: http.header_bytes,

@@ -12,9 +12,9 @@ import { createIssuer } from '../people-pages/issuer.ts'
 import { GRANTS_PATH } from '../people-pages/routes/grants.ts'
 import { ISSUER_CALLBACK } from '../people-pages/routes/issuer.ts'
 import { createKeptPrices } from '../site/kept-prices.ts'
-import { createWatch } from '../site/status/watch.ts'
+import { createKeptProcesses } from '../site/status/kept-processes.ts'
 import { createSendMail } from '../storage/mail.ts'
-import { type Infrastructure, issuerOf, missingIn, siteNameOf, siteUrlOf } from './infrastructure.ts'
+import { type Infrastructure, issuerOf, siteNameOf, siteUrlOf } from './infrastructure.ts'
 
 /** What the website has beside its routes. */
 export function createSiteParts(infrastructure: Infrastructure, outbound: Outbound) {
@@ -24,7 +24,7 @@ export function createSiteParts(infrastructure: Infrastructure, outbound: Outbou
     authorization: authorizationOf(infrastructure, outbound),
     requestWatch: createRequestWatch({ ...infrastructure, pool: infrastructure.pools.pages }),
     prices: createKeptPrices({ ...infrastructure, pool: infrastructure.pools.rest }),
-    watch: createWatch({ ...infrastructure, isLedgerThere: () => missingIn(infrastructure).length === 0 }),
+    processes: createKeptProcesses({ ...infrastructure, pool: infrastructure.pools.rest }),
   }
 }
 

@@ -12,21 +12,17 @@ import { createSiteRoutes } from '../people-pages/routes.ts'
 import { createSiteFaultPage } from '../site/fault-page.ts'
 import { createShell } from '../site/shell.ts'
 import { createSite } from '../site/site.ts'
-import type { Health } from '../site/status/status.ts'
 import { createAccountApi } from './account-api.ts'
 import type { Contracts } from './contracts.ts'
 import type { Gateway } from './gateway.ts'
-import { type Infrastructure, issuerOf, missingIn, siteUrlOf } from './infrastructure.ts'
+import { type Infrastructure, issuerOf, siteUrlOf } from './infrastructure.ts'
 import type { Start } from './options.ts'
 import type { SiteParts } from './people.ts'
 
 /** What people and clients meet on site_url. */
 export function createSiteInterface(
   infrastructure: Infrastructure,
-  shared: SiteParts & { readonly contracts: Contracts } & Pick<
-      Gateway,
-      'models' | 'counter' | 'breakers' | 'tasks' | 'links'
-    >,
+  shared: SiteParts & { readonly contracts: Contracts } & Pick<Gateway, 'models' | 'counter' | 'tasks' | 'links'>,
   pages: Pages,
   { catalogue = ours }: Start,
 ) {
@@ -55,7 +51,7 @@ export function createSiteInterface(
       ...createSite({
         ...{ pages, siteUrl, baseUrl, catalogue, names: config.names, headerNames, clock },
         ...{ prices, counter, contract: contracts.current },
-        ...{ mcpUrl: config.http.mcp_url, health: healthOf(infrastructure, shared) },
+        ...{ mcpUrl: config.http.mcp_url, processes: shared.processes.now },
       }),
       ...createSiteRoutes({ people, pages, siteUrl, settings, issuer, authorization }),
       ...createConsole({
@@ -68,31 +64,6 @@ export function createSiteInterface(
     account: account.family,
     faultPage: createSiteFaultPage({ pages, shell: createShell({ pages, siteUrl }) }),
   }
-}
-
-/** What the status page tells: what the health checks know. */
-function healthOf(
-  infrastructure: Infrastructure,
-  {
-    contracts,
-    watch,
-    breakers,
-  }: Pick<SiteParts, 'watch'> & { readonly contracts: Contracts } & Pick<Gateway, 'breakers'>,
-): Health {
-  const { config } = infrastructure
-  return {
-    readiness: () => missingIn(infrastructure),
-    roles: config.roles,
-    hasContract: contracts.current !== null,
-    sales: contracts.sales.now,
-    upstreams: () => breakers.slots().map(({ slot, isAsked }) => ({ name: wordFor(slot, config.names), isAsked })),
-    watch,
-  }
-}
-
-/** A slot in the operator's own words. */
-function wordFor(slot: string, names: Config['names']): string {
-  return slot.replace(/^(social_[a-z])/, (word) => Object.entries(names).find(([name]) => name === word)?.[1] ?? word)
 }
 
 function siteSettingsOf(config: Config): SiteSettings {

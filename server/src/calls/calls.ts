@@ -8,12 +8,14 @@ import { encodeArray } from './columns.ts'
 import { extendBatch } from './extend-batch.ts'
 import { judgedPath, type Path } from './fast-path.ts'
 import { createHandOver, createPatientQuery } from './hand-over.ts'
-import { createLane } from './lane.ts'
+import { createLane, type Lane } from './lane.ts'
 import { Contended, Unanswered } from './money-query.ts'
 import { OpenCalls } from './open-calls.ts'
 import type { Query } from './query.ts'
 
 /** BEGIN, EXTEND and END of a call, batched with those of its neighbours. */
+export type LaneFigures = { readonly waiting: number; readonly lagMs: number }
+
 export type Calls = {
   /** Admits, claims and holds, or refuses. A fault means that nothing is held, or will not be for long. */
   readonly begin: (call: Call) => Promise<Judgement>
@@ -47,6 +49,8 @@ export type Calls = {
   readonly open: () => readonly Id[]
   /** What calls of a key that this process is at have reserved of its tokens, in the window that ends then. */
   readonly reservedTokens: (credentialId: Id, windowEndsAtMs: number) => number
+  /** What waits to be written by each kind of statement, and how long the first of it has waited. */
+  readonly lanes: () => Readonly<Record<'begin' | 'extend' | 'end', LaneFigures>>
   /** How long one more call would wait to be begun and ended. */
   readonly waitMs: () => number
   /** Waits until no call is open any more; false where the deadline passed first. */
@@ -248,10 +252,15 @@ export function createCalls(parts: Parts): Calls {
     isOurs: (id) => open.has(id) || background.has(id),
     open: () => open.ids(),
     reservedTokens: (credentialId, windowEndsAtMs) => open.reservedTokens(credentialId, windowEndsAtMs),
+    lanes: () => ({ begin: figuresOf(begins), extend: figuresOf(extensions), end: figuresOf(endings) }),
     waitMs: () => begins.waitMs() + endings.waitMs(),
     untilNoneOpen,
     flush: (deadlineMs) => within(clock, untilWritten(), deadlineMs),
   }
+}
+
+function figuresOf({ size, lagMs }: Pick<Lane<never, unknown>, 'size' | 'lagMs'>): LaneFigures {
+  return { waiting: size(), lagMs: Math.round(lagMs()) }
 }
 
 /** What would be judged or written wrongly, and can only come from a mistake of ours. */

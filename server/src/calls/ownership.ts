@@ -10,8 +10,8 @@ import { unsettleStatement } from './unsettle.ts'
  * learns PostgreSQL's clock and compares the calls that PostgreSQL has as its own with those that it knows of.
  */
 export type Ownership = {
-  /** Resolves when the lease is held and PostgreSQL's clock known. */
-  readonly start: () => Promise<void>
+  /** Resolves when the lease is held and PostgreSQL's clock known. What the process reports of itself is written with each renewal. */
+  readonly start: (report?: () => string) => Promise<void>
   /** Ends the lease at once: whatever is still open is an orphan from now on. */
   readonly stop: () => Promise<void>
 }
@@ -37,13 +37,18 @@ export function createOwnership(parts: Parts): Ownership {
   let heldSince: number | undefined
   let unknownBefore: ReadonlySet<Id> = new Set()
   let running: Promise<void> | undefined
+  let report: (() => string) | undefined
 
   async function renew(): Promise<void> {
     const askedAtMs = clock.monotonicMs()
     const [columns] = await query({
       name: 'renew_lease',
-      text: 'select extract(epoch from at)::float8, extract(epoch from since)::float8 from renew_lease(owner => $1, seconds => $2)',
-      values: [ownerId, leaseSeconds],
+      text: `with reported as (
+          insert into process_reports (owner_id, at, report) select $1::uuid, clock_timestamp(), $3::text where $3::text is not null
+          on conflict (owner_id) do update set at = excluded.at, report = excluded.report
+        )
+        select extract(epoch from at)::float8, extract(epoch from since)::float8 from renew_lease(owner => $1, seconds => $2)`,
+      values: [ownerId, leaseSeconds, report?.() ?? null],
     })
     const row = new Row(columns)
     time.learn(row.number(0) * 1_000, askedAtMs, clock.monotonicMs())
@@ -88,7 +93,8 @@ export function createOwnership(parts: Parts): Ownership {
   }
 
   return {
-    async start() {
+    async start(given) {
+      report = given
       await renew()
       running = run()
     },
@@ -96,7 +102,11 @@ export function createOwnership(parts: Parts): Ownership {
       stopping.abort()
       await running
       if (heldSince === undefined) return
-      const statement = { name: 'end_lease', text: 'update owners set lease_until = clock_timestamp() where id = $1' }
+      const statement = {
+        name: 'end_lease',
+        text: `with ended as (delete from process_reports where owner_id = $1)
+          update owners set lease_until = clock_timestamp() where id = $1`,
+      }
       await query({ ...statement, values: [ownerId] }).catch((error: unknown) =>
         log.warn('the lease was not ended, and will end by itself', { error }),
       )

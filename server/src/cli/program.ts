@@ -25,6 +25,7 @@ type Group = { readonly words: readonly string[]; readonly load: () => Promise<A
 
 /** In the order of the help, each with the words that it adds: a run loads what its own word needs. */
 const GROUPS: readonly Group[] = [
+  ...groupsOf('status'),
   { words: ['health'], load: async () => (await import('./health.ts')).addHealthCommand },
   { words: ['migrate', 'config'], load: async () => (await import('./database.ts')).addDatabaseCommands },
   ...groupsOf(
@@ -35,6 +36,7 @@ const GROUPS: readonly Group[] = [
     'grants',
     'credit',
     'charges',
+    'spend',
     'quota',
     'people',
     'members',

@@ -4,6 +4,10 @@ type Group = { readonly summary: string; readonly load: () => Promise<readonly A
 
 /** What operators do, by the word that their commands begin with. A run loads what its own word needs. */
 export const ACTIONS = {
+  status: {
+    summary: 'show the installation now',
+    load: async () => (await import('./status.ts')).statusActions,
+  },
   accounts: { summary: 'manage customer accounts', load: async () => (await import('./accounts.ts')).accounts },
   plans: { summary: 'manage customer plans', load: async () => (await import('./plans.ts')).plans },
   keys: { summary: "manage a customer's API keys", load: async () => (await import('./keys.ts')).keys },
@@ -20,6 +24,7 @@ export const ACTIONS = {
     summary: 'correct what calls were charged',
     load: async () => [(await import('./refund-charge.ts')).refund],
   },
+  spend: { summary: 'report what customers were charged', load: async () => (await import('./spend.ts')).spend },
   quota: {
     summary: 'decide on quota requests: customers who ask for higher limits',
     load: async () => (await import('./quota.ts')).quota,

@@ -25,7 +25,7 @@ function isRational(value: object): value is Rational {
 
 /** Names that are data, such as `1024x1024/high` or `720P`, stay as they are. */
 function nameOf(name: string, value: unknown): string {
-  if (!/^[a-z][A-Za-z]*$/.test(name)) return name
+  if (!/^[a-z][A-Za-z0-9]*$/.test(name)) return name
   const snake = name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
   return typeof value === 'bigint' && !snake.endsWith('_usd') ? `${snake}_usd` : snake
 }

@@ -42,7 +42,8 @@ const list = action({
   ],
 })
 
-async function readLosses(pool: OperatorParts['pool'], ceilings: LossCeilings) {
+/** What was lost in the last day, by route and account, and what its ceilings stop. */
+export async function readLosses(pool: OperatorParts['pool'], ceilings: LossCeilings) {
   const nowMs = await timeOfLosses(pool)
   const minute = Math.floor(nowMs / MINUTE_MS)
   const minutes = await readDay(pool, minute)

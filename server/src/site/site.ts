@@ -17,7 +17,8 @@ import { readReference } from './reference/described.ts'
 import { referenceRoutes } from './reference/routes.ts'
 import { searchRoutes } from './search/search.ts'
 import { createShell } from './shell.ts'
-import { type Health, statusRoutes } from './status/status.ts'
+import type { Reading } from './status/kept-processes.ts'
+import { statusRoutes } from './status/status.ts'
 import { themeRoute } from './theme-route.ts'
 
 export type SiteParts = {
@@ -36,7 +37,7 @@ export type SiteParts = {
   readonly clock: Pick<Clock, 'nowMs'>
   /** Under which agents reach their tools; undefined where nobody said. */
   readonly mcpUrl: string | undefined
-  readonly health: Health
+  readonly processes: () => Reading
 }
 
 /** The website: what anybody may read, the same for all. A room is a file that gives routes. */

@@ -6,13 +6,20 @@ import { type FailureReason, UpstreamFailure } from './failure.ts'
 export type Breakers = {
   /** Does the work, or fails as not sent, with the time after which it is worth asking again. */
   readonly run: <T>(upstreamId: string, work: () => Promise<T>, slot?: string) => Promise<T>
-  /** The slots whose upstreams this process has asked, in the order of their names, and whether it asks any upstream of it at the moment. */
-  readonly slots: () => readonly AskedSlot[]
+  /** The upstreams that this process has asked. */
+  readonly all: () => readonly AskedUpstream[]
 }
 
-export type AskedSlot = { readonly slot: string; readonly isAsked: boolean }
+export const BREAKER_STATES = ['closed', 'half_open', 'open'] as const
+type State = (typeof BREAKER_STATES)[number]
 
-type State = 'closed' | 'half_open' | 'open'
+export type AskedUpstream = {
+  readonly id: string
+  readonly slot: string
+  readonly state: State
+  /** For how long it has been closed, or not; null where it was closed from the start. */
+  readonly changedMsAgo: number | null
+}
 
 export type BreakerMetrics = {
   /** 0 closed, 1 trying, 2 open. */
@@ -79,27 +86,28 @@ export function createBreakers({ clock, metrics, maxUpstreams = MAX_UPSTREAMS }:
         throw error
       }
     },
-    slots() {
-      const asked = new Map<string, boolean>()
-      for (const { slot, isOpen } of breakers.values()) asked.set(slot, (asked.get(slot) ?? false) || !isOpen())
-      return [...asked].sort().map(([slot, isAsked]) => ({ slot, isAsked }))
-    },
+    all: () => [...breakers].map(([id, { slot, now }]) => ({ id, slot, ...now() })),
   }
 }
 
 /** Who was let through tells once what became of it. */
 type Entry = { readonly succeeded: () => void; readonly failed: (error: unknown) => void }
 /** Throws where the upstream is not to be asked. */
-type Breaker = { readonly enter: () => Entry; readonly isOpen: () => boolean }
+type Breaker = {
+  readonly enter: () => Entry
+  readonly now: () => Pick<AskedUpstream, 'state' | 'changedMsAgo'>
+}
 
 function createBreaker(upstreamId: string, clock: Parts['clock'], show: (state: State) => void): Breaker {
   let state: State = 'closed'
   let failuresInARow = 0
   let openings = 0
   let openUntilMs = 0
+  let changedAtMs: number | null = null
   show(state)
 
   function change(to: State): void {
+    if ((state === 'closed') !== (to === 'closed')) changedAtMs = clock.monotonicMs()
     state = to
     show(to)
   }
@@ -137,7 +145,7 @@ function createBreaker(upstreamId: string, clock: Parts['clock'], show: (state: 
   }
 
   return {
-    isOpen: () => state !== 'closed',
+    now: () => ({ state, changedMsAgo: changedAtMs === null ? null : clock.monotonicMs() - changedAtMs }),
     enter() {
       if (state === 'closed') return usual
       const waitMs = openUntilMs - clock.monotonicMs()

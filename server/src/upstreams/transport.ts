@@ -3,10 +3,11 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '../kernel/clock.ts'
 import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import { type Address, isTarget, parseBaseUrl } from './address.ts'
-import type { Breakers } from './breakers.ts'
+import { type Breakers, isToBlame } from './breakers.ts'
 import { createDeadlines } from './deadlines.ts'
 import { type OpenReply, type StageDeadlines, UpstreamExchange, type UpstreamReply } from './exchange.ts'
 import { type Certainty, type FailureReason, UpstreamFailure } from './failure.ts'
+import type { UpstreamFigures } from './figures.ts'
 import { createOrigins } from './origins.ts'
 
 export type { Body, OpenReply, StageDeadlines, Timing, UpstreamReply } from './exchange.ts'
@@ -50,6 +51,8 @@ type Parts = {
   /** Without them, every upstream is asked whatever became of the calls before. */
   readonly breakers?: Breakers
   readonly metrics?: TransportMetrics
+  /** How each upstream answers, for operators. */
+  readonly figures?: Pick<UpstreamFigures, 'note'>
   readonly limits?: Partial<TransportLimits>
   /** How names are resolved, in place of the system's way. */
   readonly lookup?: LookupFunction
@@ -92,7 +95,7 @@ const OURS: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-export function createTransport({ clock, breakers, metrics, limits: given, lookup }: Parts): Transport {
+export function createTransport({ clock, breakers, metrics, figures, limits: given, lookup }: Parts): Transport {
   const limits = { ...LIMITS, ...given }
   const deadlines = createDeadlines(clock)
   const origins = createOrigins({ clock, deadlines, limits, lookup })
@@ -143,13 +146,20 @@ export function createTransport({ clock, breakers, metrics, limits: given, looku
 
   const count = ({ reason, certainty }: UpstreamFailure) => metrics?.upstreamFailures.inc({ reason, certainty })
 
-  async function ask<T>({ upstream, target }: UpstreamRequest, work: () => Promise<T>): Promise<T> {
+  async function ask<Reply extends Pick<UpstreamReply, 'status'>>(
+    { upstream, target }: UpstreamRequest,
+    work: () => Promise<Reply>,
+  ): Promise<Reply> {
+    const askedAtMs = clock.monotonicMs()
     try {
       // What we refuse ourselves is no trial of the upstream.
       if (!isTarget(target)) throw refusal(upstream.id, 'protocol')
-      return await (breakers === undefined ? work() : breakers.run(upstream.id, work, upstream.slot))
+      const reply = await (breakers === undefined ? work() : breakers.run(upstream.id, work, upstream.slot))
+      figures?.note(upstream.id, clock.monotonicMs() - askedAtMs, isFailure(reply.status))
+      return reply
     } catch (error) {
       if (error instanceof UpstreamFailure) count(error)
+      if (isToBlame(error)) figures?.note(upstream.id, clock.monotonicMs() - askedAtMs, true)
       throw error
     }
   }
@@ -163,6 +173,11 @@ export function createTransport({ clock, breakers, metrics, limits: given, looku
       await origins.destroy()
     },
   }
+}
+
+/** Of the provider, or of our account there: nothing that a caller could have sent otherwise. */
+function isFailure(status: number): boolean {
+  return status >= 500 || status === 401 || status === 402 || status === 429
 }
 
 function refusal(

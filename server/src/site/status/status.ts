@@ -1,49 +1,36 @@
-import { OBSERVATION_TOO_OLD, type SalesNow } from '../../http/routes/sales.ts'
-import type { Clock } from '../../kernel/clock.ts'
+import type { Names } from '../../catalogue/operation.ts'
 import { type Html, html } from '../../kernel/html.ts'
 import { icon } from '../../pages/icons.ts'
 import type { PageRoute } from '../../pages/page-route.ts'
+import { isReady, type ProcessView } from '../../processes/processes.ts'
+import { FIGURES_MINUTES } from '../../processes/report.ts'
+import { type UpstreamView, upstreamsOf } from '../../processes/upstreams.ts'
 import { asAsked } from '../as-asked.ts'
 import { dayOf, minuteOf } from '../dates.ts'
 import type { Shell } from '../shell.ts'
-import type { Trouble, Watch } from './watch.ts'
+import type { Reading } from './kept-processes.ts'
 
-/** What the health checks of this process know, from memory alone: nothing here waits for PostgreSQL. */
-export type Health = {
-  /** What a load balancer is told to be missing; nothing where requests can be served. */
-  readonly readiness: () => readonly string[]
-  readonly roles: readonly string[]
-  readonly hasContract: boolean
-  /** By which a worker is known to live: it makes a snapshot of what is sold again and again. */
-  readonly sales: () => SalesNow
-  /** Providers that this process has asked, by name, and whether it asks them at the moment. */
-  readonly upstreams: () => readonly Provider[]
-  readonly watch: Pick<Watch, 'sinceMs' | 'troubles' | 'look'>
-}
+type Parts = { readonly shell: Shell; readonly processes: () => Reading; readonly names: Names }
 
-type Parts = { readonly shell: Shell; readonly clock: Pick<Clock, 'nowMs'>; readonly health: Health }
-
-type Provider = { readonly name: string; readonly isAsked: boolean }
 type State = 'answers' | 'trouble' | 'unknown'
 type Row = { readonly name: string; readonly note: string; readonly state: State; readonly word: string }
 
-/** How it is now, as the process that serves the page sees it. */
-export function statusRoutes({ shell, clock, health }: Parts): readonly PageRoute[] {
+/** How the installation is now, as all of its processes say of themselves. */
+export function statusRoutes({ shell, processes, names }: Parts): readonly PageRoute[] {
   return [
     {
       method: 'GET',
       path: '/status',
       answer() {
-        health.watch.look()
-        const rows = rowsOf(health)
+        const reading = processes()
         return asAsked(
           shell.page({
             title: 'Status',
-            description: 'What answers now, from the same checks that load balancers use.',
+            description: 'What answers now, as all processes say of themselves.',
             path: '/status',
             section: 'status',
             head: html`<meta name="robots" content="noindex">\n`,
-            main: pageOf(rows, health, new Date(clock.nowMs())),
+            main: pageOf(rowsOf(reading, names), reading),
           }),
         )
       },
@@ -51,53 +38,69 @@ export function statusRoutes({ shell, clock, health }: Parts): readonly PageRout
   ]
 }
 
-function rowsOf({ readiness, roles, hasContract, sales, upstreams }: Health): readonly Row[] {
-  const isLedgerThere = readiness().length === 0
-  const row = (role: string, name: string, note: string): Row => {
-    if (!roles.includes(role)) return { name, note, state: 'unknown', word: 'Another process' }
-    return isLedgerThere
-      ? { name, note, state: 'answers', word: 'Answers' }
-      : { name, note, state: 'trouble', word: 'Not ready' }
+function rowsOf({ processes, isFresh }: Reading, names: Names): readonly Row[] {
+  const live = processes.filter(({ isAlive }) => isAlive)
+  const website: Row = {
+    name: 'Website',
+    note: 'Catalogue, prices, guides: from memory',
+    state: 'answers',
+    word: 'Answers',
   }
-  return [
-    row('gateway', 'Gateway', 'Calls with a key: /v1, /v1beta, /apis'),
-    row('agent', 'Agents’ tools', 'Five tools over MCP'),
-    isLedgerThere
-      ? { name: 'Ledger', note: 'Holds and charges', state: 'answers', word: 'Answers' }
-      : { name: 'Ledger', note: 'Holds and charges', state: 'trouble', word: 'No answer' },
-    workerRow(sales()),
-    { name: 'Website', note: 'Catalogue, prices, guides: from memory', state: 'answers', word: 'Answers' },
-    hasContract
-      ? { name: 'Contract', note: 'OpenAPI by its hash', state: 'answers', word: 'Verified' }
-      : { name: 'Contract', note: 'OpenAPI by its hash', state: 'trouble', word: 'Not verified' },
-    ...providerRows(upstreams()),
+  const ledger: Row = { name: 'Ledger', note: 'Holds and charges', state: 'answers', word: 'Answers' }
+  const parts = [
+    partOf(live, 'gateway', { name: 'Gateway', note: 'Calls with a key: /v1, /v1beta, /apis', isNeeded: true }),
+    partOf(live, 'agent', { name: 'Agents’ tools', note: 'Five tools over MCP', isNeeded: false }),
+    partOf(live, 'worker', { name: 'Worker', note: 'Tasks, mail, sums of usage', isNeeded: true }),
+    contractRow(live),
+    ...providerRows(upstreamsOf(processes), names),
   ]
+  if (isFresh) return [ledger, ...parts, website]
+  const unknown = parts.map((row): Row => ({ ...row, state: 'unknown', word: 'Not known' }))
+  return [{ ...ledger, state: 'trouble', word: 'No answer' }, ...unknown, website]
 }
 
-function workerRow(sales: SalesNow): Row {
-  const row = { name: 'Worker', note: 'Tasks, orphans, mail, the snapshot of what is sold' } as const
-  if (sales.freshness === 'fresh') return { ...row, state: 'answers', word: 'At work' }
-  if (sales.freshness === 'unavailable') return { ...row, state: 'unknown', word: 'Not seen yet' }
-  const note = `Last seen ${minuteOf(sales.snapshot.observedAt)}`
-  // Any other reason is one of the data, of PostgreSQL or of this process: it tells nothing of whether a worker lives.
-  return sales.reason === OBSERVATION_TOO_OLD
-    ? { ...row, note, state: 'trouble', word: 'Not seen' }
-    : { ...row, note, state: 'unknown', word: 'Not known' }
+type Part = { readonly name: string; readonly note: string; readonly isNeeded: boolean }
+
+function partOf(live: readonly ProcessView[], role: string, { name, note, isNeeded }: Part): Row {
+  const all = live.filter(({ report }) => report?.roles.includes(role) === true)
+  const ready = all.filter(isReady)
+  const counted = `${note}. ${all.length === 1 ? 'One process' : `${all.length} processes`}`
+  if (ready.length > 0) {
+    const word = ready.length === all.length ? 'Answers' : `${ready.length} of ${all.length} answer`
+    return { name, note: counted, state: ready.length === all.length ? 'answers' : 'trouble', word }
+  }
+  if (all.length > 0) return { name, note: counted, state: 'trouble', word: 'Not ready' }
+  return { name, note, state: isNeeded ? 'trouble' : 'unknown', word: isNeeded ? 'Not seen' : 'Not running' }
 }
 
-function providerRows(providers: readonly Provider[]): readonly Row[] {
-  if (providers.length === 0)
-    return [{ name: 'Providers', note: 'This process has called none yet', state: 'unknown', word: 'Not known' }]
-  return providers.map(({ name, isAsked }) =>
-    isAsked
-      ? { name, note: 'Provider', state: 'answers', word: 'Answers' }
-      : {
-          name,
-          note: 'Provider. It kept failing: it is tried again every few seconds',
-          state: 'trouble',
-          word: 'Not asked',
-        },
-  )
+function contractRow(live: readonly ProcessView[]): Row {
+  const serving = live.flatMap(({ report }) => (report?.roles.includes('gateway') === true ? [report.contract] : []))
+  const row = { name: 'Contract', note: 'OpenAPI by its hash' } as const
+  if (serving.length === 0) return { ...row, state: 'unknown', word: 'Not known' }
+  return serving.includes(null)
+    ? { ...row, state: 'trouble', word: 'Not verified' }
+    : { ...row, state: 'answers', word: 'Verified' }
+}
+
+/** A provider may have several upstreams: it is asked as long as one of them is. */
+function providerRows(upstreams: readonly UpstreamView[], names: Names): readonly Row[] {
+  if (upstreams.length === 0)
+    return [{ name: 'Providers', note: 'None was called yet', state: 'unknown', word: 'Not known' }]
+  const byName = Map.groupBy(upstreams, ({ name }) => wordFor(name, names))
+  return [...byName].sort().map(([name, all]): Row => {
+    const down = all.filter(({ state }) => state !== 'up')
+    if (down.length === 0) return { name, note: 'Provider', state: 'answers', word: 'Answers' }
+    const since = down.map((one) => one.since?.getTime() ?? Number.POSITIVE_INFINITY)
+    const from = Math.min(...since)
+    const isOut = all.every(({ state }) => state === 'down')
+    const note = `Provider. It kept failing${Number.isFinite(from) ? ` since ${minuteOf(new Date(from))}` : ''}: it is tried again every few seconds`
+    return { name, note, state: 'trouble', word: isOut ? 'Not asked' : 'Asked in part' }
+  })
+}
+
+/** A slot in the operator's own words. */
+function wordFor(slot: string, names: Names): string {
+  return slot.replace(/^(social_[a-z])/, (word) => Object.entries(names).find(([name]) => name === word)?.[1] ?? word)
 }
 
 const BADGES: Readonly<Record<State, (word: string) => Html>> = {
@@ -106,44 +109,35 @@ const BADGES: Readonly<Record<State, (word: string) => Html>> = {
   unknown: (word) => html`<span class="fb-badge">${icon('square')}${word}</span>`,
 }
 
-function pageOf(rows: readonly Row[], health: Health, now: Date): Html {
-  const { title, say } = headlineOf(rows, health.roles.includes('gateway'))
-  const since = new Date(health.watch.sinceMs)
+function pageOf(rows: readonly Row[], { processes, readAt }: Reading): Html {
+  const { title, say } = headlineOf(rows)
+  const live = processes.filter(({ isAlive }) => isAlive)
   return html`<div class="fb-wrap"><div class="lead"><h1>${title}</h1><p>${say}</p>
-<p class="fb-soft read">${icon('clock')}Read at ${now.toISOString().slice(11, 19)} UTC on ${dayOf(now)} by one process, from what its health checks know. Load the page again to read it again.</p></div>
+<p class="fb-soft read">${icon('clock')}${readAt === null ? 'Not read yet.' : html`Read at ${readAt.toISOString().slice(11, 19)} UTC on ${dayOf(readAt)}, as ${live.length === 1 ? 'the one process that runs says of itself' : `all ${live.length} processes that run say of themselves`}.`} Load the page again to read it again.</p></div>
 <section aria-labelledby="parts"><h2 id="parts" class="fb-hide">Parts</h2><table class="fb-table fb-table--plain state-table"><thead><tr><th scope="col">Part</th><th scope="col" class="fb-end">Now</th></tr></thead><tbody>${rows.map(({ name, note, state, word }) => html`<tr><th scope="row">${name}<span class="fb-sub">${note}</span></th><td class="state">${BADGES[state](word)}</td></tr>\n`)}</tbody></table></section>
-<section class="past" aria-labelledby="past"><h2 id="past">Since ${minuteOf(since)}</h2><p class="fb-soft">The start of this process. What happened before, and what other processes saw, is not known here.</p>${troublesOf(health.watch.troubles())}</section></div>`
+<section class="past" aria-labelledby="past"><h2 id="past">Without a break</h2><p class="fb-soft">${sinceOf(live)} What is said of a provider is of the last ${FIGURES_MINUTES} minutes.</p></section></div>`
 }
 
-/** Of calls it tells only where they are taken by this process: a website alone does not see them. */
-function headlineOf(rows: readonly Row[], takesCalls: boolean): { readonly title: string; readonly say: string } {
+/** Every process renews its lease in the ledger every few seconds, and begins to count anew when it was late. */
+function sinceOf(live: readonly ProcessView[]): string {
+  const newest = live.reduce((latest, { heldSince }) => Math.max(latest, heldSince.getTime()), 0)
+  return newest === 0
+    ? 'No process has reached the ledger.'
+    : `Every process has reached the ledger all the time since ${minuteOf(new Date(newest))}, when the last of them started or came back.`
+}
+
+function headlineOf(rows: readonly Row[]): { readonly title: string; readonly say: string } {
   const known = rows.filter(({ state }) => state !== 'unknown')
   const troubled = known.filter(({ state }) => state === 'trouble')
   if (troubled.length === 0)
-    return {
-      title: `All ${known.length} parts that are seen from here answer`,
-      say: takesCalls
-        ? 'Calls are accepted, held for and settled.'
-        : 'The ledger answers this process, which takes no calls.',
-    }
-  const title = `${known.length - troubled.length} of ${known.length} parts answer`
+    return { title: `All ${known.length} parts answer`, say: 'Calls are accepted, held for and settled.' }
   if (troubled.some(({ name }) => name === 'Ledger'))
     return {
-      title,
-      say: `The ledger does not answer this process. ${takesCalls ? 'Without it, calls that cost money get 503 billing_dependency_timeout before any upstream is asked, and cost nothing.' : 'Whether it answers those that take calls is not known here.'} Catalogue, prices and guides stay available from memory.`,
+      title: 'The ledger does not answer',
+      say: 'Without it, calls that cost money get 503 billing_dependency_timeout before any upstream is asked, and cost nothing. Catalogue, prices and guides stay available from memory.',
     }
   return {
-    title,
-    say: `In trouble: ${troubled.map(({ name }) => name.toLowerCase()).join(', ')}. The other parts that are seen from here answer.`,
+    title: `${known.length - troubled.length} of ${known.length} parts answer`,
+    say: `In trouble: ${troubled.map(({ name }) => name.toLowerCase()).join(', ')}. The other parts answer.`,
   }
-}
-
-function troublesOf(troubles: readonly Trouble[]): Html {
-  if (troubles.length === 0) return html`<p>The ledger has answered all the time.</p>`
-  const rows = troubles.map(({ fromMs, untilMs }) => {
-    const from = new Date(fromMs)
-    const seconds = untilMs === null ? null : Math.max(1, Math.round((untilMs - fromMs) / 1_000))
-    return html`<article><h3>The ledger did not answer</h3><p class="fb-dim">${minuteOf(from)}, ${seconds === null ? 'until now' : `for ${seconds.toLocaleString('en')} s`}</p><p>As this process saw it. A paid call that the ledger does not answer is refused with 503 and costs nothing.</p></article>`
-  })
-  return html`${rows}`
 }
