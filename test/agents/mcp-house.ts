@@ -60,7 +60,9 @@ export async function makePerson({ site, pool }: McpHouse, money = usd('10')): P
   )
   const [found] = rows
   if (found === undefined) throw new Error(`${email} has no workspace`)
-  const { accountId } = found
+  const { accountId, workspaceId } = found
+  // Each client that they let in takes a place of the tier.
+  await pool.query("update workspaces set tier_granted = 'growth' where id = $1", [workspaceId])
   await creditAccount(pool, { entryId: ids.next(), accountId, kind: 'payment', amount: nanos(money) })
   return { email, ...found }
 }

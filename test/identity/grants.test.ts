@@ -235,6 +235,7 @@ describe('grants of a person', () => {
     const email = anotherAddress()
     const personId = await world.join(email)
     const workspaceId = await workspaceOf(people, personId)
+    await pool.query("update workspaces set tier_granted = 'growth' where id = $1", [workspaceId])
     let [old, next] = [PASSWORD, 'another good password']
     await makeGranted(pool, { workspaceId, personId })
     for (let round = 0; round < 4; round += 1) {

@@ -7,6 +7,7 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { NO_USAGE } from '../../server/src/calls/calls.ts'
 import { TIERS } from '../../server/src/catalogue/tiers.ts'
+import { setGrantBudget } from '../../server/src/grants/grants.ts'
 import { setKeyBudget, setKeyExpiry } from '../../server/src/identity/key-changes.ts'
 import { createKey, revokeKey, rotateKey } from '../../server/src/identity/keys.ts'
 import { Fault } from '../../server/src/kernel/fault.ts'
@@ -16,6 +17,7 @@ import { askOf } from '../../server/src/limits/ask.ts'
 import { grantTier } from '../../server/src/workspaces/workspaces.ts'
 import { connect, holdOf } from '../ledger/world.ts'
 import { ACTOR, ask, type Customer, ids, makeCustomer, PROBE_SERVER, setPaid } from './customers.ts'
+import { makeGranted, PLENTY } from './granted.ts'
 
 const database = await freshDatabase()
 const { pools, calls } = connect(database.url)
@@ -199,6 +201,21 @@ describe('AUTH-6 a key', () => {
     await assert.rejects(another(), refusedAs('rate_limit_exceeded'))
     await calls.end({ id, accountId, amount: null, forgiven: false, usage: NO_USAGE })
     await another()
+  })
+})
+
+describe('a grant that may spend', () => {
+  it('takes a place of the tier as a key does, also where it is given an amount later', async () => {
+    const { workspaceId } = await makeCustomer(pool, { promotion: MUCH })
+    const isRefused = (error: unknown) => error instanceof Fault && error.code === 'quota_exceeded'
+    const free = await makeGranted(pool, { workspaceId, budget: null })
+    for (let at = 0; at < 9; at += 1) await makeGranted(pool, { workspaceId })
+    await assert.rejects(makeGranted(pool, { workspaceId }), isRefused)
+    await assert.rejects(createKey(parts, ACTOR, { workspaceId, mode: 'live', name: 'another' }), isRefused)
+    await assert.rejects(setGrantBudget(parts, ACTOR, free.id, PLENTY), isRefused)
+    // Test money has places of its own, and who can't pay takes none.
+    await createKey(parts, ACTOR, { workspaceId, mode: 'test', name: 'for tests' })
+    await makeGranted(pool, { workspaceId, budget: null })
   })
 })
 

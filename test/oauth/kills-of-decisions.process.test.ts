@@ -23,7 +23,8 @@ after(() => pools.close())
 const pool = pools.rest
 const { living, underDeath } = await openDoors({ url, masterKey, pool })
 const [door] = living
-const { workspaceId } = await makeCustomer(pool)
+// A grant takes a place of the tier.
+const { workspaceId } = await makeCustomer(pool, { paid: 500_000_000_000n })
 const CHOICE = { decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 

@@ -20,7 +20,8 @@ const { pools } = connect(url)
 after(() => pools.close())
 const pool = pools.rest
 const here = serverHere({ pool, seal: createSeal({ current: masterKey }) })
-const { workspaceId } = await makeCustomer(pool)
+// A grant takes a place of the tier.
+const { workspaceId } = await makeCustomer(pool, { paid: 500_000_000_000n })
 
 const { living, underDeath } = await openDoors({ url, masterKey, pool })
 

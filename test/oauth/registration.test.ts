@@ -11,6 +11,8 @@ const database = await freshDatabase()
 const site = await startSite(database.url, { FAREBOX_HTTP_MCP_URL: 'http://127.0.0.1:9/mcp' })
 after(site.stop)
 const person = await signIn(site, await signUp(site))
+// Each client that they let in takes a place of the tier.
+await site.pool.query("update workspaces set tier_granted = 'growth'")
 const upkeep = createUpkeep({ pool: site.pool, ids: { next: () => assert.fail('no key is made') }, seal: null })
 
 const CURSOR = {

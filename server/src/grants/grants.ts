@@ -72,7 +72,7 @@ export async function makeGrantWithin(query: Query, ids: Ids, by: By, grant: New
   const terms = changed(NO_TERMS, grant.terms ?? {})
   const asks = grant.asks ?? ASKS_NOTHING
   const id = ids.next()
-  const { shard, accountId, role, grants } = await lockForNewGrant(query, grant, async () => {
+  const { shard, accountId, role } = await lockForNewGrant(query, grant, async () => {
     if (grant.replacesOthers === true) await revokeOthers(query, by, { personId, clientId, audiences })
   })
   const refused = scopes.find((scope) => !mayGive(role, scope))
@@ -80,8 +80,7 @@ export async function makeGrantWithin(query: Query, ids: Ids, by: By, grant: New
     throw new Fault('forbidden', {
       detail: `Your role is ${role}, which may not grant ${refused}. Ask an owner or admin.`,
     })
-  if (budget !== undefined)
-    await requireGrantPlace(query, { workspaceId, accountId, grants, most: GRANTS_OF_WORKSPACE })
+  if (budget !== undefined) await requireGrantPlace(query, accountId)
   await query('insert into credentials (id, account_id) values ($1, $2)', [id, accountId])
   const allowanceId = budget === undefined ? null : await makeAllowance(query, ids, accountId, budget)
   await query(

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { BUDGET_ROW, type Budget, budgetIn, makeAllowance } from '../budgets/budgets.ts'
+import { requireGrantPlace } from '../identity/key-places.ts'
 import { TERMS_ROW, TERMS_SELECT, termsIn } from '../identity/key-terms.ts'
 import { noSuchThing } from '../identity/locked-key.ts'
 import { ASKS_ROW, ASKS_SELECT, asksIn } from '../identity/mandate-terms.ts'
@@ -61,6 +62,7 @@ export async function setBudgetWithin(
   const { id, accountId, allowanceId, budget: before, isPaused } = grant
   const isSamePeriod = budget !== null && before?.period === budget.period
   const now = isPaused || budget === null ? ZERO : budget.amount
+  if (allowanceId === null && budget !== null) await requireGrantPlace(query, accountId)
   if (allowanceId !== null)
     await query('select change_allowance(allowance => $1, new_amount => $2)', [allowanceId, isSamePeriod ? now : 0n])
   const kept = isSamePeriod

@@ -16,48 +16,61 @@ export type Place = { readonly shard: number; readonly accountId: Id }
 const placesRow = tierRow.extend({
   shard: z.int(),
   account_id: z.string(),
+  mode: z.enum(['live', 'test']),
   keys: z.int(),
+  grants: z.int(),
   ended: z.int(),
   wait: z.int().nullable(),
 })
 
+/** Keys that are not revoked, and grants that may spend, of an account: each has limits of its own. */
+const PLACES = `
+  select w.shard, ${TIER_COLUMNS}, live.paid, own.id as account_id, own.mode,
+    ended_keys.places + ended_grants.places as ended, least(ended_keys.free_in_seconds, ended_grants.free_in_seconds) as wait,
+    (select count(*)::integer from api_keys k join credentials c on c.id = k.id
+     where k.workspace_id = w.id and c.account_id = own.id and k.revoked_at is null) as keys,
+    (select count(*)::integer from grants g join credentials c on c.id = g.id
+     where g.workspace_id = w.id and c.account_id = own.id and g.allowance_id is not null and g.revoked_at is null
+       and (g.expires_at is null or g.expires_at > clock_timestamp())) as grants
+  from accounts own join workspaces w on own.id in (w.live_account_id, w.test_account_id)
+  join accounts live on live.id = w.live_account_id
+  cross join places_of_ended_keys(of_workspace => w.id, of_account => own.id, window_seconds => $2, are_grants => false) ended_keys
+  cross join places_of_ended_keys(of_workspace => w.id, of_account => own.id, window_seconds => $2, are_grants => true) ended_grants
+  where own.id = $1`
+
 /**
- * Refuses another key where as many as the tier allows have a place. One that ended keeps it until its window is over and its calls have ended: so an account never
- * has more than the limits of that many keys, however often they are made anew.
+ * Refuses another key, or another grant that may spend, where as many as the tier allows have a place. One that ended keeps it until its window is over and its calls have
+ * ended: so an account never has more than the limits of that many keys, however often they are made anew. Their account is locked, so that of two the first has the last place.
  */
-export async function placeForKey(query: Query, workspaceId: Id, mode: Mode): Promise<Place> {
-  const { rows } = await query(
-    `select w.shard, ${TIER_COLUMNS}, live.paid, own.id as account_id, ended.places as ended, ended.free_in_seconds as wait,
-       (select count(*)::integer from api_keys k join credentials c on c.id = k.id
-        where k.workspace_id = w.id and c.account_id = own.id and k.revoked_at is null) as keys
-     from workspaces w join accounts live on live.id = w.live_account_id
-     join accounts own on own.id = case $2 when 'live' then w.live_account_id else w.test_account_id end
-     cross join places_of_ended_keys(of_workspace => w.id, of_account => own.id, window_seconds => $3, are_grants => false) ended
-     where w.id = $1`,
-    [workspaceId, mode, WINDOW_SECONDS],
-  )
-  if (rows[0] === undefined) throw noSuchThing('workspace', workspaceId)
+async function placeIn(query: Query, accountId: Id): Promise<Place> {
+  await query('select from accounts where id = $1 for no key update', [accountId])
+  const { rows } = await query(PLACES, [accountId, WINDOW_SECONDS])
   const row = placesRow.parse(rows[0])
-  const { shard, account_id: accountId, keys, ended, wait } = row
+  const { shard, mode, keys, grants, ended, wait } = row
   const limit = KEYS_PER_TIER[tierIn(row).tier]
-  const has = `The workspace has ${keys} ${mode} keys; the limit of its tier is ${limit}.`
-  if (keys >= limit) throw new Fault('quota_exceeded', { detail: `${has} Revoke one, or move to a higher tier.` })
-  if (keys + ended >= limit) throw inUse(`${has} ${ended} more`, wait)
+  const beside = grants === 0 ? '' : ` and ${grants} grants that may spend`
+  const has = `The workspace has ${keys} ${mode} keys${beside}; the limit of its tier is ${limit}.`
+  if (keys + grants >= limit)
+    throw new Fault('quota_exceeded', { detail: `${has} Revoke one, or move to a higher tier.` })
+  if (keys + grants + ended >= limit) throw inUse(`${has} ${ended} more`, wait)
   return { shard, accountId }
 }
 
-/** The same for another grant that may spend, of which a workspace has so many. */
-export async function requireGrantPlace(
-  query: Query,
-  { workspaceId, accountId, grants, most }: { workspaceId: Id; accountId: Id; grants: number; most: number },
-): Promise<void> {
+/** In a workspace that is locked. */
+export async function placeForKey(query: Query, workspaceId: Id, mode: Mode): Promise<Place> {
   const { rows } = await query(
-    'select places as ended, free_in_seconds as wait from places_of_ended_keys(of_workspace => $1, of_account => $2, window_seconds => $3, are_grants => true)',
-    [workspaceId, accountId, WINDOW_SECONDS],
+    "select case $2 when 'live' then live_account_id else test_account_id end as id from workspaces where id = $1",
+    [workspaceId, mode],
   )
-  const { ended, wait } = placesRow.pick({ ended: true, wait: true }).parse(rows[0])
-  if (grants + ended >= most)
-    throw inUse(`The workspace has ${grants} active grants; the limit is ${most}. ${ended} more`, wait)
+  if (rows[0] === undefined) throw noSuchThing('workspace', workspaceId)
+  return placeIn(query, accountRow.parse(rows[0]).id)
+}
+
+const accountRow = z.object({ id: z.string() })
+
+/** For a grant that may spend from now on. */
+export async function requireGrantPlace(query: Query, accountId: Id): Promise<void> {
+  await placeIn(query, accountId)
 }
 
 function inUse(more: string, wait: number | null): Fault {
