@@ -10,6 +10,7 @@ import { systemClock } from '../../server/src/kernel/clock.ts'
 import { Fault } from '../../server/src/kernel/fault.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
+import { createSeal } from '../../server/src/kernel/seal.ts'
 import { askOf } from '../../server/src/limits/ask.ts'
 import { createOutboxWorker } from '../../server/src/outbox/worker.ts'
 import { LIMITS } from '../../server/src/people/attempts.ts'
@@ -209,6 +210,23 @@ describe('letters that flood the lane of a domain', () => {
       wereOne: LETTERS - 3,
       counterexamples: 0,
     })
+  })
+
+  it('are one where the newest says all: of a password, and of each member who becomes an admin', async () => {
+    await pool.query('delete from outbox')
+    const sendMail = createSendMail({ ids, seal: createSeal({ current: masterKey }) })
+    const [to, at, siteUrl] = ['owner@one.example', new Date().toISOString(), 'https://site.example.com']
+    const raised = { what: 'admin_added', to, workspace: 'Harbour', role: 'admin', by: 'Jo', siteUrl } as const
+    const changed = { what: 'password_changed', to, at, address: '192.0.2.1', resetUrl: siteUrl } as const
+    for (let n = 0; n < 3; n += 1)
+      for (const letter of [
+        changed,
+        { ...raised, member: 'mira@one.example' },
+        { ...raised, member: 'zoe@one.example' },
+      ])
+        await inTransaction(pool, (query) => sendMail(query, letter))
+    const { rows } = await pool.query('select count(*)::integer as letters from outbox')
+    assert.equal(rows[0].letters, 3)
   })
 
   it('are not sent by turning the second factor on and off: a person changes it six times an hour', async () => {

@@ -51,6 +51,7 @@ export const LIMITS = {
   signUpsOfMailbox: limit('sign-ups of mailbox', 20, DAY_SECONDS),
   invitationsToAddress: limit('invitations to address', 5, DAY_SECONDS),
   factorChangesOfPerson: limit('factor changes of person', 6, HOUR_SECONDS),
+  passwordChangesOfPerson: limit('password changes of person', 6, HOUR_SECONDS),
   verificationAgain: limit('verification again', 1, 60),
   invitationsOfWorkspace: limit('invitations of workspace', 50, DAY_SECONDS),
 } as const satisfies Readonly<Record<string, Limit>>

@@ -4,7 +4,7 @@ import type { Id } from '../kernel/ids.ts'
 import { record } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { addressKey, networkKey } from './attempts.ts'
-import { triedByPerson } from './factor-failures.ts'
+import { forgetFailures, triedByPerson } from './factor-failures.ts'
 import { sendOrPretend } from './letters.ts'
 import { addLink, findLink, triedLink, useLink } from './mailed-links.ts'
 import { requireAddress } from './names.ts'
@@ -78,12 +78,15 @@ export function createResets({ pool, ids, sendMail, passwords, attempts, setting
           const { personId } = found
           if ((await useLink(query, { kind: 'reset', hash, personId })) === null) return null
           await setPassword(query, { personId, password, visitor, exceptId: null })
+          // Whoever knew the old one may have used up what its owner may try.
+          await forgetFailures(query, personId)
+          await attempts.forget(triedByPerson(attempts, personId), query)
           return openSession(query, ids, visitor, { personId, password })
         })
       })
     },
 
-    /** False where the old one is wrong. Every other session ends. */
+    /** False where the old one is wrong. Every other session ends. Codes are counted on: whoever guesses them knows the old one too. */
     async changePassword(personId: Id, change: Change, visitor: Visitor): Promise<boolean> {
       const tried = [{ limit: attempts.limits.passwordOfPerson, key: hashOf(personId) }]
       const changed = await attempts.guess(tried, async () => {
@@ -95,6 +98,8 @@ export function createResets({ pool, ids, sendMail, passwords, attempts, setting
         return inTransaction(pool, async (query) => {
           // Another change may have come first.
           if (!(await lockPerson(query, personId, old))) return null
+          // Each is told by mail, so that they are few.
+          await attempts.take([{ limit: attempts.limits.passwordChangesOfPerson, key: hashOf(personId) }], query)
           await setPassword(query, { personId, password, visitor, exceptId: change.sessionId ?? null })
           return true
         })
@@ -116,15 +121,13 @@ export function createResets({ pool, ids, sendMail, passwords, attempts, setting
 
   async function setPassword(query: Query, { personId, password, visitor, exceptId }: NewPassword): Promise<void> {
     const { rows } = await query(
-      'update people set password = $2, factor_failures = 0 where id = $1 returning email, clock_timestamp() as at',
+      'update people set password = $2 where id = $1 returning email, clock_timestamp() as at',
       [personId, password],
     )
     const { email: to, at } = changedRow.parse(rows[0])
     // Links that were asked for before work no longer.
     await query("delete from mailed_links where person_id = $1 and kind = 'reset' and used_at is null", [personId])
     const ended = await endSessionsWithin(query, personId, exceptId)
-    // Whoever knew the old one may have used up what its owner may try.
-    await attempts.forget(triedByPerson(attempts, personId), query)
     // Whoever knew the old one may have let clients in with it.
     const grantsRevoked = (await revokeGrantsWithin(query, { personId })).length
     await record(query, byPerson(personId, visitor), {

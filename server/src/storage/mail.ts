@@ -112,16 +112,26 @@ type Parts = { readonly ids: Ids; readonly seal: Seal | null }
 /** Somebody waits for their link. */
 const AWAITED: readonly Mail['what'][] = ['verify', 'reset', 'invitation']
 /** Of those that have not been sent yet the newest says all. None that a sign-up sends: it does the same work whoever has the address. */
-const REPLACED: readonly Mail['what'][] = ['factor_changed', 'factor_guessed']
+const REPLACED: readonly Mail['what'][] = ['factor_changed', 'factor_guessed', 'password_changed']
+
+/** By what a letter takes the place of one that waits; of members, those of one alone. Never in the clear. */
+function noticeOf(letter: Mail): string | null {
+  if (letter.what === 'admin_added')
+    return `admin_added ${sha256(`${letter.workspace} ${letter.member}`).toString('hex')}`
+  return REPLACED.includes(letter.what) ? letter.what : null
+}
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest()
 
 export function createSendMail(parts: Parts): SendMail {
   return async (query, letter) => {
     const payload = mail.parse(letter)
     const { what, to } = payload
+    const notice = noticeOf(payload)
     await enqueue(query, parts, {
       ...{ kind: MAIL, destination: domainOf(to), payload, isAwaited: AWAITED.includes(what) },
-      receiver: createHash('sha256').update(to.toLowerCase()).digest(),
-      ...(REPLACED.includes(what) && { notice: what }),
+      receiver: sha256(to.toLowerCase()),
+      ...(notice !== null && { notice }),
     })
   }
 }
