@@ -137,10 +137,12 @@ export function addLinkPages(app: FastifyInstance, parts: Parts): void {
 
 /**
  * Whether a person is there to be asked. Somebody else's link can only be opened in the browser of its victim, which says one of these
- * with whatever it opens. A program that carries its own user's code has asked its user, and is answered in one step.
+ * with whatever it opens: older ones call themselves Mozilla alone where a script loads it. A program that carries its own user's code has
+ * asked its user, and is answered in one step.
  */
 function isOfBrowser({ headers }: FastifyRequest): boolean {
-  return headers['sec-fetch-dest'] !== undefined || /text\/html|image\//.test(headers.accept ?? '')
+  const { accept = '', 'user-agent': agent = '', 'sec-fetch-dest': destination } = headers
+  return destination !== undefined || /text\/html|image\//.test(accept) || agent.startsWith('Mozilla/')
 }
 
 /** What is given once; what is given twice is nobody's. */
