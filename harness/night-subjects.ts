@@ -43,6 +43,7 @@ export const SUBJECTS: Readonly<Record<string, readonly string[]>> = {
   'test/mandates/': [...AGENTS, 'calls', 'storage'],
   'test/oauth/': [...PEOPLE, 'agent'],
   'test/outside/': ['http', 'gateway', 'contracts', 'agent', 'links', 'tasks'],
+  'test/outside/attacks': [...PEOPLE, 'account', 'http', 'links', 'limits', 'gateway', 'protocols'],
   'test/people/': PEOPLE,
   'test/planted/': [...CALLS, ...CREDENTIALS],
   'test/site/': ['site', 'pages', 'contracts', 'catalogue', 'http'],

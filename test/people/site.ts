@@ -24,7 +24,6 @@ export type Site = {
   readonly pool: pg.Pool
   /** What no page does yet, done beside it. */
   readonly people: People
-  /** The newest mail to an address, once there are so many. */
   readonly mailTo: (address: string, count?: number) => Promise<ReceivedMail>
   readonly stop: () => Promise<void>
 }
@@ -65,24 +64,29 @@ export async function startSite(databaseUrl: string, env: Readonly<Record<string
     sandbox,
     pool: pools.rest,
     people: peopleOf(pools.rest, createSeal({ current: masterKey }), `http://${at}`),
-    async mailTo(address, count = 1) {
-      let mail: readonly ReceivedMail[] = []
-      await until(
-        async () => {
-          mail = await sandbox.mail(address)
-          return mail.length >= count
-        },
-        PATIENCE_MS,
-        `mail to ${address}`,
-      )
-      const [newest] = mail
-      if (newest === undefined) throw new Error(`no mail to ${address}`)
-      return newest
-    },
+    mailTo: createMailbox(sandbox),
     async stop() {
       await Promise.allSettled([gateway.stop(), sandbox.stop()])
       await pools.close()
     },
+  }
+}
+
+/** The newest mail to an address, once there are so many. */
+export function createMailbox(sandbox: Pick<SandboxProcess, 'mail'>): Site['mailTo'] {
+  return async (address, count = 1) => {
+    let mail: readonly ReceivedMail[] = []
+    await until(
+      async () => {
+        mail = await sandbox.mail(address)
+        return mail.length >= count
+      },
+      PATIENCE_MS,
+      `mail to ${address}`,
+    )
+    const [newest] = mail
+    if (newest === undefined) throw new Error(`no mail to ${address}`)
+    return newest
   }
 }
 

@@ -133,7 +133,10 @@ export function freshEmail(name = 'mira'): string {
 }
 
 /** Somebody who has signed up, has opened the link in the mail, and is not signed in. */
-export async function signUp(site: Site, { email = freshEmail(), name = 'Mira Halloran' } = {}): Promise<string> {
+export async function signUp(
+  site: Pick<Site, 'url' | 'mailTo'>,
+  { email = freshEmail(), name = 'Mira Halloran' } = {},
+): Promise<string> {
   const visitor = createVisitor(site)
   const asked = await visitor.fill('/sign-up', { name, email, password: PASSWORD })
   if (asked.status !== 303) throw new Error(`sign-up: ${asked.status} ${asked.text}`)
@@ -145,7 +148,7 @@ export async function signUp(site: Site, { email = freshEmail(), name = 'Mira Ha
 }
 
 /** Somebody's browser once they are signed in. */
-export async function signIn(site: Site, email: string, password = PASSWORD): Promise<Visitor> {
+export async function signIn(site: Pick<Site, 'url'>, email: string, password = PASSWORD): Promise<Visitor> {
   const visitor = createVisitor(site)
   const { status, text } = await visitor.fill('/sign-in', { email, password })
   if (status !== 303) throw new Error(`sign-in: ${status} ${text}`)
