@@ -6,11 +6,13 @@ import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
+import { answerOf, shapeOf } from '../../harness/example-answers.ts'
 import { COMMAND_DEADLINE_MS } from '../../harness/gateways.ts'
 import { ROOT } from '../../harness/root.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { isTask } from '../../server/src/catalogue/operation.ts'
+import { EXAMPLE_ANSWERS } from '../../server/src/site/catalogue/example-answer.ts'
 import { makeCustomer } from '../acceptance/installation.ts'
 import { linkAccount } from '../acceptance/links/linking.ts'
 import { makeAgent } from '../mcp/agents.ts'
@@ -49,7 +51,14 @@ function sampleOf(id: string, title: string): string {
 }
 
 describe('every sample of the catalogue, run as it stands on the page', () => {
-  for (const { id } of catalogue.operations) {
+  for (const operation of catalogue.operations) {
+    const { id } = operation
+    it(`${id}: is answered with the members that its page shows`, async () => {
+      const { status, body } = await answerOf(site.url, customer.secret, operation)
+      const shown = EXAMPLE_ANSWERS[id]
+      assert.deepEqual([status, shapeOf(body)], [shown?.status, shapeOf(shown?.body)], 'run scripts/example-answers.ts')
+    })
+
     it(`${id}: curl is answered with 200`, async () => {
       const { stdout } = await run('bash', ['-c', `${sampleOf(id, 'curl')} --silent --show-error`], options)
       assert.match(stdout, /^HTTP\/1\.1 200 /, stdout)

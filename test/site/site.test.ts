@@ -130,7 +130,12 @@ describe('the page of an operation', () => {
       const [top = ''] = /<ul class="fb-tree">.*<\/ul>/s.exec(taken) ?? []
       const unexplained = [...topItems(top)].filter((item) => !item.includes('<p>'))
       assert.deepEqual(unexplained, [], id)
-      const [, answer = ''] = /id="answer">What it answers(.*?)<\/section>/s.exec(page) ?? []
+      assert.match(
+        codeIn(page).get('The answer') ?? '',
+        /^(X-Farebox-Price-Version: .+\n)?(X-Farebox-Cost-Usd: \d+\.\d{9}\n)?\n?\{/,
+        id,
+      )
+      const [, answer = ''] = /id="answer">What an answer has(.*?)<\/section>/s.exec(page) ?? []
       assert.match(answer, /200<\/span>.*<ul class="fb-tree">/s, id)
     }
   })
@@ -150,6 +155,16 @@ describe('pages with prices', () => {
   it('say that those are published estimates', async () => {
     for (const at of ['/', '/catalogue', '/catalogue/rerank', '/models', '/models/sandbox/text', '/docs/catalogue'])
       assert.match(await (await get(at)).text(), /published estimate/, at)
+  })
+})
+
+describe('the page of a model', () => {
+  it('says beside what a quote would say why more is held for than the text has', async () => {
+    const page = await (await get('/models/sandbox/text?text=Hi')).text()
+    assert.match(
+      page,
+      /a token for each byte, and up to 300 for what providers put around a prompt.*#bounds-and-estimates/,
+    )
   })
 })
 

@@ -33,7 +33,7 @@ function pre(label: string, code: string | Html): Html {
 const PIECES = /("(?:[^"\\\n]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)|(^[ \t]*(?:#|\/\/)[^\n]*)/gm
 
 /** Enough colour to see what may be changed. It says nothing that the text does not. */
-function coloured(code: string): Html {
+export function coloured(code: string): Html {
   const shown: Html[] = []
   let at = 0
   for (const match of code.matchAll(PIECES)) {

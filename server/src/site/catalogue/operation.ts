@@ -10,6 +10,7 @@ import { shownUsd } from '../money.ts'
 import type { Reference } from '../reference/described.ts'
 import { errorsOf, parametersOf, shortAnswersOf, shortBodyOf, shownMethod, shownPath } from '../reference/parts.ts'
 import { testModeNote } from '../test-mode-note.ts'
+import { exampleAnswer } from './example-answer.ts'
 import { pendingBadge } from './list.ts'
 import { agentOf, curlOf, needsModel, pythonOf, sampleCall, typescriptOf } from './samples.ts'
 import { CATEGORIES, limitsOf, priceOf, type ShownPrice, tiersOf } from './words.ts'
@@ -46,6 +47,7 @@ export function operationPage(operation: Operation, parts: OperationParts, shown
   const taken = described && reference && (shortBodyOf(described, reference) ?? parametersOf(described, reference))
   const answers = described && reference && shortAnswersOf(described, reference)
   const errors = described && errorsOf(described, OFTEN)
+  const answered = exampleAnswer(id, headerNames)
   return html`<div class="fb-wrap">
 <div class="lead"><nav class="fb-crumbs" aria-label="Where you are"><a href="/catalogue">Catalogue</a>${icon('right')}<a href="/catalogue?category=${category}">${CATEGORIES[category].title}</a>${icon('right')}<span aria-current="page">${id}</span></nav>
 <h1><code>${id}</code></h1><p>${summary}.</p>
@@ -53,8 +55,9 @@ export function operationPage(operation: Operation, parts: OperationParts, shown
 ${parts.note()}
 <div class="op"><div>
 <section><h2 id="call">Call it</h2>${needsModel(example) ? modelForm(operation, shown) : undefined}${codeTabs('code', 'Code', [{ title: 'curl', code: curlOf(call) }, { title: 'TypeScript', code: typescriptOf(call, parts.provider) }, { title: 'Python', code: pythonOf(call, headerNames) }, ...(isTool ? [{ title: 'Agent tool', code: agentOf(call, price) }] : [])])}<p class="fb-soft"><code>BASE_URL</code> is ${parts.baseUrl === undefined ? 'the address of the gateway' : html`<code>${parts.baseUrl}</code>`}, <code>API_KEY</code> a key of yours. ${isTool ? html`For agents, these are the arguments of the tool <code>use</code>.` : 'Streaming works over HTTP only.'} ${isSoldByUnit(operation) && operation.actsFor ? 'A user must have linked an account to the key first.' : ''}</p></section>
+${answered && html`<section><h2 id="example">The answer</h2>${answered}</section>`}
 <section><h2 id="fields">What it takes</h2>${definition === 'pending' ? html`<p class="fb-soft">Its definition is pending: apart from what is listed here, request and answer pass through unchanged.</p>` : undefined}${taken ?? html`<p class="fb-soft">It has no documented parameters.</p>`}<p class="more">${described && html`<a href="/reference/${id}">Whole reference: every member, headers, answers, refusals</a>`}</p></section>
-${answers && html`<section><h2 id="answer">What it answers</h2>${answers}</section>`}
+${answers && html`<section><h2 id="answer">What an answer has</h2>${answers}</section>`}
 ${errors && html`<section><h2 id="errors">When it is refused</h2><p class="fb-soft">A refusal before the call costs nothing. These are common; <a href="/reference/${id}#refusals">all are in the reference</a>.</p>${errors}</section>`}
 </div>
 <aside class="op__side" aria-label="Price and limits">

@@ -1,5 +1,6 @@
 import { isTask, MODEL_IN_PATH, type Names, type Operation, spell } from '../../catalogue/operation.ts'
 import type { HeaderNames } from '../../wording/header-names.ts'
+import { jsonText } from '../json-text.ts'
 import type { ShownPrice } from './words.ts'
 
 /** A call to begin with, as its HTTP caller sends it. */
@@ -60,15 +61,6 @@ function queryOf(input: SampleCall['input']): string {
   return query.toString()
 }
 
-/** On one line where that can be read, else indented. */
-const LINE = 66
-
-function json(value: unknown, indent: string): string {
-  const line = JSON.stringify(value).replace(/("(?:[^"\\]|\\.)*")|([,:])/g, (_, text, mark) => text ?? `${mark} `)
-  if (line.length <= LINE) return line
-  return JSON.stringify(value, null, 2).replaceAll('\n', `\n${indent}`)
-}
-
 export function curlOf({ target, headers, body, operation }: SampleCall): string {
   const lines = [
     `curl -i "$BASE_URL${target}"`,
@@ -76,7 +68,7 @@ export function curlOf({ target, headers, body, operation }: SampleCall): string
     ...Object.entries(headers).map(([name, value]) => `-H "${name}: ${value}"`),
     ...(body === null
       ? []
-      : ['-H "Content-Type: application/json"', `-d '${json(body, '  ').replaceAll("'", "'\\''")}'`]),
+      : ['-H "Content-Type: application/json"', `-d '${jsonText(body, '  ').replaceAll("'", "'\\''")}'`]),
   ]
   const method = body === null && operation.method !== 'GET' ? [`-X ${operation.method}`] : []
   return [...lines, ...method].join(' \\\n  ')
@@ -113,7 +105,7 @@ const quoted = (text: string) => `'${text.replace(/[\\']/g, '\\$&')}'`
 
 /** As TypeScript writes it: names without quotes where they need none, texts in single ones. */
 function object(value: unknown, indent: string): string {
-  return json(value, indent).replace(/"((?:[^"\\]|\\.)*)"(:)?/g, (_, text: string, colon?: string) =>
+  return jsonText(value, indent).replace(/"((?:[^"\\]|\\.)*)"(:)?/g, (_, text: string, colon?: string) =>
     colon !== undefined && /^[A-Za-z_]\w*$/.test(text)
       ? `${text}:`
       : `${quoted(JSON.parse(`"${text}"`))}${colon ?? ''}`,
@@ -130,7 +122,7 @@ export function pythonOf({ target, headers, body }: SampleCall, { cost }: Pick<H
   return `import ${body === null ? '' : 'json, '}os, urllib.request
 
 request = urllib.request.Request(
-    os.environ["BASE_URL"] + "${target}",${body === null ? '' : `\n    data=json.dumps(${json(body, '    ')}).encode(),`}
+    os.environ["BASE_URL"] + "${target}",${body === null ? '' : `\n    data=json.dumps(${jsonText(body, '    ')}).encode(),`}
     headers={
         ${sent.join('\n        ')}
     },

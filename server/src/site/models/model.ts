@@ -157,12 +157,15 @@ function numberField(name: string, label: string, value: string, hint: string): 
   return html`<div class="fb-field"><label for="${name}">${label}</label><input class="fb-input" id="${name}" name="${name}" inputmode="numeric" maxlength="10" value="${value}" aria-describedby="${name}-h"><p class="fb-hint" id="${name}-h">${hint}</p></div>`
 }
 
+/** Those whose input is held for by its bytes. */
+const IN_BYTES: ReadonlySet<string> = new Set(['openai', 'openai_responses', 'anthropic', 'gemini'])
+
 function shownResult(result: Result, costModeHeader: string): Html {
   if ('refused' in result)
     return html`<div class="fb-callout fb-callout--bad" role="status">${icon('refused')}<p><b>Such a call would be refused.</b> ${result.refused}</p></div>`
   const { calculated, asked } = result
   const { expected, most, assumption, version } = calculated
   return html`<div class="fb-ticket quote" role="group" aria-labelledby="q"><div><h3 id="q">What a quote would say</h3><dl class="fb-rows"><div><dt>Expected</dt><dd>${shownUsd(formatUsd(expected))}</dd></div><div class="sum"><dt>At most</dt><dd>${shownUsd(formatUsd(most))}</dd></div></dl></div>
-<div><p>${assumption} Held is what stands under <b>At most</b>; charged is what it used, at price version ${version}.</p></div></div>
+<div><p>${assumption} Held is what stands under <b>At most</b>; charged is what it used, at price version ${version}.${IN_BYTES.has(asked.protocol) ? html` The input is held for as a token for each byte, and up to 300 for what providers put around a prompt: <a href="/docs/models#bounds-and-estimates">why</a>.` : undefined}</p></div></div>
 ${codeBlock({ title: `The request: ${asked.operationId}`, code: JSON.stringify(asked.body, null, 2), isWrapped: true })}<p class="fb-soft">Send it with <code>${costModeHeader}: quote</code>, and the gateway says the same, at the prices of your account.</p>`
 }
