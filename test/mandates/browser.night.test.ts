@@ -189,6 +189,8 @@ describe('pages about mandates', () => {
       await page.goto(path)
       await page.getByRole('button', { name: 'Pause' }).click()
       await see(page, 'Stock client', `page-mandate-paused-${kind}`)
+      await page.goto('/grants')
+      await see(page, 'What you allow', `page-grants-${kind}`)
       await page.goto('/mandates/01a1e0c2-0000-7000-8000-000000000001')
       await see(page, 'There is no such mandate', `page-no-mandate-${kind}`)
       await page.goto('/approvals/01a1e0c2-0000-7000-8000-000000000001')
@@ -200,7 +202,7 @@ describe('pages about mandates', () => {
 
   it('are shown in no frame of another page', async () => {
     const page = await open({ javaScriptEnabled: true })
-    for (const path of ['/consent/nothing-that-is-waiting-here', '/mandates/x', '/approvals/x']) {
+    for (const path of ['/consent/nothing-that-is-waiting-here', '/mandates/x', '/approvals/x', '/grants']) {
       await page.route('http://evil.example/**', (route) =>
         route.fulfill({ contentType: 'text/html', body: `<iframe src="${site.url}${path}"></iframe>` }),
       )

@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { startChromium } from '../../harness/chromium.ts'
@@ -7,19 +6,13 @@ import { recordProof } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { freshAddress, startSite } from '../people/site.ts'
 import { PASSWORD, signUp } from '../people/visitor.ts'
-import { createOauthClient, OPERATOR_SECRET, registered } from './client.ts'
-import { createKeeper, SDKS, startCallback } from './stock-clients.ts'
-import { startToolsServer } from './tools-server.ts'
+import { createOauthClient, registered } from './client.ts'
 
-/** Stock clients, from nothing but a URL, and a person who lets them in with a browser that runs no scripts. */
+/** What people meet who let a device in, or whose client is refused, in a browser that runs no scripts. Clients of apps: test/mandates. */
 const PHONE = { width: 360, height: 740 }
-const tools = await startToolsServer()
 const database = await freshDatabase()
-const site = await startSite(database.url, {
-  ...{ FAREBOX_HTTP_MCP_URL: tools.url, FAREBOX_OAUTH_INTROSPECTION_SECRET: OPERATOR_SECRET },
-})
+const site = await startSite(database.url, { FAREBOX_HTTP_MCP_URL: 'http://127.0.0.1:9/mcp' })
 after(site.stop)
-tools.trust(site.url)
 const email = await signUp(site)
 const browser = await startChromium()
 after(() => browser.close())
@@ -51,51 +44,6 @@ async function allow(page: Page): Promise<void> {
   await page.getByRole('button', { name: /^Allow/ }).click()
 }
 
-describe('a stock client that knows a URL alone', () => {
-  for (const sdk of SDKS)
-    it(`at a server of tools of the test's own: finds, registers, is let in, refreshes and is revoked, SDK ${sdk.name}`, async () => {
-      const callback = await startCallback()
-      const keeper = createKeeper(callback.url)
-      await assert.rejects(sdk.tools(tools.url, keeper), sdk.isRefusal)
-      const { asked } = keeper.kept
-      assert.ok(asked !== undefined)
-      assert.equal(asked.searchParams.get('code_challenge_method'), 'S256')
-      assert.equal(asked.searchParams.get('resource'), tools.url)
-      const page = await open()
-      await page.goto(asked.href)
-      await signIn(page)
-      await see(page, / asks for a budget$/, `consent-${sdk.name}`)
-      await page.getByLabel('In total, at most').fill('3.00')
-      await allow(page)
-      await page.getByText('Read the sentence again').waitFor()
-      await allow(page)
-      await page.getByRole('heading', { name: 'Back in the program' }).waitFor()
-      const back = await callback.called
-      assert.equal(back.searchParams.get('iss'), site.url)
-      await sdk.finish(tools.url, keeper, back)
-      assert.deepEqual(await sdk.tools(tools.url, keeper), ['list_categories'])
-
-      const first = keeper.kept.tokens
-      assert.match(String(first?.access_token), /^fb_at_/)
-      // One that is refused is renewed without anybody being asked.
-      keeper.kept.tokens = { ...first, access_token: 'fb_at_gone', token_type: 'Bearer' }
-      keeper.kept.asked = undefined
-      assert.deepEqual(await sdk.tools(tools.url, keeper), ['list_categories'])
-      assert.equal(keeper.kept.asked, undefined)
-      const second = keeper.kept.tokens
-      assert.notEqual(second?.refresh_token, first?.refresh_token)
-
-      await page.goto('/grants')
-      await see(page, 'What you allow', `grants-${sdk.name}`)
-      assert.match((await page.textContent('main')) ?? '', /\$0\.00 of \$3\.00; \$3\.00 left/)
-      await page.getByRole('button', { name: 'Revoke access of Stock client' }).click()
-      await page.getByRole('status').waitFor()
-      await assert.rejects(sdk.tools(tools.url, keeper), sdk.isRefusal)
-      assert.ok(keeper.kept.asked !== undefined, 'it has to ask again')
-      await page.context().close()
-    })
-})
-
 describe('pages for whoever lets a client in', () => {
   it('are accessible and fit, on a screen, on a phone and in the dark', async () => {
     const client = createOauthClient(site)
@@ -104,30 +52,14 @@ describe('pages for whoever lets a client in', () => {
       ['phone', { viewport: PHONE, isMobile: true }],
       ['dark', { colorScheme: 'dark' }],
     ] as const) {
-      const callback = await startCallback()
-      const keeper = createKeeper(callback.url)
-      await assert.rejects(SDKS[1]?.tools(tools.url, keeper) ?? Promise.resolve())
       const page = await open(options)
-      await page.goto(String(keeper.kept.asked))
-      await signIn(page)
-      await see(page, / asks for a budget$/, `consent-${kind}`)
-      await page.getByLabel('In total, at most').fill('much')
-      await allow(page)
-      await see(page, / asks for a budget$/, `consent-wrong-${kind}`)
-      await page.getByLabel('In total, at most').fill('2')
-      await allow(page)
-      await page.getByText('Read the sentence again').waitFor()
-      await allow(page)
-      await page.getByRole('heading', { name: 'Back in the program' }).waitFor()
-      await page.goto('/grants')
-      await see(page, 'What you allow', `grants-${kind}`)
-
       const clientId = await registered(client, {
         grant_types: ['urn:ietf:params:oauth:grant-type:device_code', 'refresh_token'],
         ...{ redirect_uris: [], client_name: 'Command line' },
       })
       const { json } = await client.post('/oauth/device', { client_id: clientId })
       await page.goto('/device')
+      await signIn(page)
       await see(page, 'Connect a device', `device-${kind}`)
       await page.getByLabel('Code').fill('BBBB-BBBB')
       await page.getByRole('button', { name: 'Continue' }).click()
@@ -145,16 +77,5 @@ describe('pages for whoever lets a client in', () => {
       await page.context().close()
     }
     recordProof('oauth-pages', 'pages looked at by axe', { pages: looked(), violations: 0 })
-  })
-
-  it('are shown in no frame of another page', async () => {
-    const page = await open({ javaScriptEnabled: true })
-    await page.route('http://evil.example/**', (route) =>
-      route.fulfill({ contentType: 'text/html', body: `<iframe src="${site.url}/grants"></iframe>` }),
-    )
-    await page.goto('http://evil.example/')
-    const [, frame] = page.frames()
-    assert.equal(await frame?.locator('main').count(), 0)
-    await page.context().close()
   })
 })

@@ -127,18 +127,16 @@ export const CALL_ATTACKS: readonly Attack[] = [
     async (world) => {
       const person = await newcomer(world)
       const { secret } = await newKey(person, 'test', { rates: { concurrency: 1 } })
-      for (let n = 0; n < 4; n += 1) {
-        const leaving = new AbortController()
-        const hung = request(`${world.callsUrl}/v1/chat/completions`, {
-          method: 'POST',
-          signal: leaving.signal,
-          headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
-          body: JSON.stringify({ ...text('hello sandbox:slow-first-byte=60000'), max_tokens: 10 }),
-        }).catch(() => null)
-        await delay(150)
-        leaving.abort()
-        await hung
-      }
+      const leaving = new AbortController()
+      const hung = request(`${world.callsUrl}/v1/chat/completions`, {
+        method: 'POST',
+        signal: leaving.signal,
+        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ ...text('hello sandbox:slow-first-byte=60000'), max_tokens: 10 }),
+      }).catch(() => null)
+      await delay(150)
+      leaving.abort()
+      await hung
       let status = 0
       for (let n = 0; n < 100 && status !== 200; n += 1) {
         ;({ status } = await askAnybody(world.callsUrl, secret, '/v1/chat/completions', {
