@@ -17,6 +17,10 @@ const WRONG: Record<string, readonly [markup: string, rule: RegExp]> = {
     GOOD.replace('<title>', '<link rel="stylesheet" href="/faint.css"><title>'),
     /color-contrast: <p class="words">/,
   ],
+  invisible: [
+    GOOD.replace('<title>', '<link rel="stylesheet" href="/invisible.css"><title>'),
+    /color-contrast: <p class="words">/,
+  ],
   dark: [
     GOOD.replace('<title>', '<link rel="stylesheet" href="/dark.css"><title>'),
     /color-contrast: <p class="words">/,
@@ -24,6 +28,7 @@ const WRONG: Record<string, readonly [markup: string, rule: RegExp]> = {
 }
 
 const SHEETS: Record<string, string> = {
+  '/invisible.css': '.words { color: #111; background: #111 }',
   '/faint.css': '.words { color: #ddd; background: #fff }',
   '/dark.css': '@media (prefers-color-scheme: dark) { .words { color: #333; background: #000 } }',
 }
@@ -52,7 +57,7 @@ describe('a page without scripts', () => {
         await page.goto('/good')
         await isAccessible(page)
       }
-      assert.equal(looked(), colorScheme === 'light' ? 6 : 5)
+      assert.equal(looked(), colorScheme === 'light' ? 7 : 6)
       await context.close()
     })
 })

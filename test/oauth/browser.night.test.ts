@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { startChromium } from '../../harness/chromium.ts'
@@ -68,6 +69,10 @@ describe('pages for whoever lets a client in', () => {
       await page.getByLabel('Code').fill(String(json.user_code))
       await page.getByRole('button', { name: 'Continue' }).click()
       await see(page, / asks for a budget$/, `device-consent-${kind}`)
+      const [form, ticket] = await Promise.all(
+        ['.grant__form', '.grant .fb-ticket'].map((part) => page.locator(part).boundingBox()),
+      )
+      if (kind !== 'phone') assert.ok((form?.x ?? 0) < (ticket?.x ?? 0), 'the ticket stands beside the form')
       await allow(page)
       await see(page, 'Your device is connected', `device-done-${kind}`)
       await page.goto('/oauth/authorize?client_id=nobody')

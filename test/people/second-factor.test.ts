@@ -86,6 +86,9 @@ describe('a second factor', () => {
     const { text } = await visitor.fill(SETUP, {}, `${SETUP}/begin`)
     const uri = new URL(hiddenIn(text, `${SETUP}/confirm`).uri ?? '')
     assert.deepEqual([uri.searchParams.get('issuer'), uri.pathname.split(':')[0]], ['Harbour AI', '/Harbour%20AI'])
+    const { email } = await withFactor()
+    const asked = await (await halfSignedIn(email)).get('/second-factor')
+    assert.match(asked.text, /the six digits that it shows for <b>Harbour AI<\/b>/)
   })
 
   it('is asked for once it is on: nothing else is shown or done before it', async () => {

@@ -48,7 +48,7 @@ export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
 
   async function show(visit: SignedIn, asking: Asking, code: string, status = 200, filled: Filled = {}): Promise<Page> {
     const { formToken } = visit
-    const also = html`<input type="hidden" name="user_code" value="${code}"><p class="fb-hint">Your device shows <b class="fb-code">${shownUserCode(code)}</b>.</p>`
+    const also = html`<input type="hidden" name="user_code" value="${code}"><p class="fb-hint grant__code">Your device shows <b class="fb-code">${shownUserCode(code)}</b>.</p>`
     return consentPage(pages, {
       ...{ path: DECIDE, formToken, asking, status, filled, also },
       ...(await whatIsKnown(parts, visit, asking, filled.values)),

@@ -51,8 +51,8 @@ export function secondFactorRoutes({ people, pages, visits, cookies }: RoutePart
     )
   }
 
-  function showCode({ formToken, returnTo, session, host }: Waiting, status = 200, filled: Filled<'code'> = {}): Page {
-    return secondFactorPage(pages, { formToken, returnTo, host, email: session.email, status, filled })
+  function showCode({ formToken, returnTo, session }: Waiting, status = 200, filled: Filled<'code'> = {}): Page {
+    return secondFactorPage(pages, { formToken, returnTo, email: session.email, status, filled })
   }
 
   function showRecovery(

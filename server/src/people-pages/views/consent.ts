@@ -54,7 +54,7 @@ ${summary(filled, LABELS)}${filled.isChanged === true ? callout('warn', 'Read th
         : form(
             path,
             shown,
-            html`${also}${seenField(shown.seal)}<div>${head}<div class="grant__form">${whoItIs(asking)}${terms(shown)}${inPlaceOf(shown)}</div></div>
+            html`${seenField(shown.seal)}<div>${head}${also}<div class="grant__form">${whoItIs(asking)}${terms(shown)}${inPlaceOf(shown)}</div></div>
 ${side(shown)}${decision(shown)}`,
             'grant',
           ),

@@ -3,6 +3,7 @@ import { type Html, html } from '../../kernel/html.ts'
 import { type Nanos, nanos, ZERO } from '../../kernel/money.ts'
 import type { EndedRequest } from '../../ledger/requests.ts'
 import type { OperationSpend } from '../../ledger/spend-by-operation.ts'
+import { breakable } from '../../pages/breakable.ts'
 import { callout, type Filled, type FormParts, form, summary, wayOn } from '../../pages/form.ts'
 import { icon } from '../../pages/icons.ts'
 import type { Page, Pages } from '../../pages/page.ts'
@@ -116,7 +117,7 @@ function spentOn({ spends, last }: Shown): Html {
   const all = nanos(spends.reduce((sum, one) => sum + one.charged, 0n))
   return html`<section class="keep__card" aria-labelledby="m3"><h2 id="m3">What it was spent on</h2><div class="fb-scroll" tabindex="0" role="region" aria-label="Spending by operation"><table class="fb-table fb-table--plain fb-table--dense spent"><thead><tr><th scope="col">Operation</th><th scope="col" class="b"><span class="fb-hide">Share</span></th><th scope="col" class="fb-end n">Calls</th><th scope="col" class="fb-end">Charged</th></tr></thead><tbody>${spends.map(
     (one) =>
-      html`<tr><th scope="row"><span class="fb-code">${one.operation}</span><span class="fb-sub"><span class="narrow">${many(one.calls, 'call')}</span></span></th><td class="b"><svg class="r" aria-hidden="true"><rect class="track" width="100%" height="8" rx="1"/><rect class="fb-key-charged" width="${shareOf(one.charged, most)}%" height="8" rx="1"/></svg></td><td class="fb-end n">${one.calls}</td><td class="fb-end">${money(one.charged, true)}</td></tr>`,
+      html`<tr><th scope="row"><span class="fb-code">${breakable(one.operation)}</span><span class="fb-sub"><span class="narrow">${many(one.calls, 'call')}</span></span></th><td class="b"><svg class="r" aria-hidden="true"><rect class="track" width="100%" height="8" rx="1"/><rect class="fb-key-charged" width="${shareOf(one.charged, most)}%" height="8" rx="1"/></svg></td><td class="fb-end n">${one.calls}</td><td class="fb-end">${money(one.charged, true)}</td></tr>`,
   )}<tr class="fb-total"><th scope="row">Charged</th><td class="b"></td><td class="fb-end n">${calls}</td><td class="fb-end">${money(all, true)}</td></tr></tbody></table></div>
 <h3>The last calls, UTC</h3><ul class="last">${last.map(lastCall)}</ul></section>
 `

@@ -21,16 +21,13 @@ type Shown<Name extends string> = FormParts & {
   readonly filled?: Filled<Name>
 }
 
-export function secondFactorPage(
-  { card }: Pick<Pages, 'card'>,
-  shown: Shown<'code'> & { readonly host: string },
-): Page {
-  const { status = 200, host, email, filled = {}, returnTo } = shown
+export function secondFactorPage({ card, assets }: Pick<Pages, 'card' | 'assets'>, shown: Shown<'code'>): Page {
+  const { status = 200, email, filled = {}, returnTo } = shown
   return card({
     isNarrow: true,
     status,
     title: 'Your second factor',
-    main: html`<h1>Your second factor</h1><p class="card-page__say">Open your authenticator and type the six digits that it shows for <b>${host}</b>.</p>
+    main: html`<h1>Your second factor</h1><p class="card-page__say">Open your authenticator and type the six digits that it shows for <b>${assets.label.name}</b>.</p>
 ${summary(filled, { code: 'Code' })}${form(
   '/second-factor',
   shown,

@@ -1,5 +1,6 @@
 import { type Catalogue, isSoldByUnit } from '../../catalogue/operation.ts'
 import { type Html, html } from '../../kernel/html.ts'
+import { breakable } from '../../pages/breakable.ts'
 import type { PageRoute } from '../../pages/page-route.ts'
 import type { PriceBook } from '../../pricing/price-book.ts'
 import type { HeaderNames } from '../../wording/header-names.ts'
@@ -107,7 +108,7 @@ function offers(catalogue: Catalogue, book: PriceBook): Html {
     return price.by === 'unit' && operation.price.unit !== 'token' ? [{ operation, price }] : []
   })
   const row = ({ operation: { id, summary }, price: { usd, unit } }: (typeof priced)[number]) =>
-    html`<tr><th scope="row"><a class="fb-code" href="/catalogue/${id}">${id.split(/(?<=_)/).map((part) => html`${part}<wbr>`)}</a><span class="fb-sub">${summary}</span></th><td class="fb-end">${shownUsd(asPrice(usd), { places: PLACES })}</td><td class="fb-dim">${unit}</td></tr>`
+    html`<tr><th scope="row"><a class="fb-code" href="/catalogue/${id}">${breakable(id)}</a><span class="fb-sub">${summary}</span></th><td class="fb-end">${shownUsd(asPrice(usd), { places: PLACES })}</td><td class="fb-dim">${unit}</td></tr>`
   return html`<section class="band" aria-label="For agents, and at published prices"><div class="fb-wrap"><div class="pair">
 <div><h2>Give an agent a budget</h2><p class="say">A mandate says what an agent may call, how much in total and per call, how often and until when. It can’t spend more, however it is prompted. You can pause or end it at any time. Agents connect over MCP; they need only the address.</p>
 <p class="more"><a href="/docs/mandates">How mandates work</a> · <a href="/docs/agents">Connect an agent</a></p></div>
