@@ -26,9 +26,10 @@ export function exampleAnswer(id: string, names: Pick<HeaderNames, 'cost' | 'pri
   const { status, cost_usd: cost, price_version: version, body } = answer
   const [only] = body
   const text = body.length === 1 ? jsonText(only) : body.map(frame).join('\n\n')
-  const header = (name: string, value: string) => html`<span class="k">${name}</span>: ${value}\n`
-  const heads = html`${version === null ? undefined : header(names.priceVersion, version)}${cost === null ? undefined : html`<span class="h">${header(names.cost, cost)}</span>`}`
-  const code = html`${heads}${version === null && cost === null ? '' : '\n'}${coloured(text.replace(MORE, '$1'))}`
+  const header = (name: string, value: string) => html`<span class="k">${name}</span>: ${value}`
+  const heads = html`${version === null ? undefined : html`${header(names.priceVersion, version)}\n`}${cost === null ? undefined : html`<span class="h">${header(names.cost, cost)}</span>`}`
+  // The line that stands out ends by itself.
+  const code = html`${heads}${cost !== null ? '\n\n' : version === null ? '' : '\n'}${coloured(text.replace(MORE, '$1'))}`
   return html`${codeBlock({ title: `${status} OK`, code, label: 'The answer' })}<p class="fb-soft">The sandbox answered this on ${dayOf(new Date(recorded.on))}, at the prices it had then. It makes its answers up. Where … stands, the answer is longer.</p>`
 }
 
