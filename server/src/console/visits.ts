@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import type { AccountCall, AccountInProcess, AccountReply } from '../account/in-process.ts'
-import { fromLedger } from '../api/from-ledger.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import { isMode, type Mode } from '../kernel/mode.ts'
@@ -87,15 +86,18 @@ export function createConsoleVisits({ visits, account, frame, ids }: Parts) {
     })
   }
 
-  /** While PostgreSQL can't be asked, the frame says so. Nothing is kept for it: a form goes back to whoever sent it. */
+  /**
+   * While PostgreSQL can't be asked, the frame says so. Nothing is kept for it: a form goes back to whoever sent it. Only what asks PostgreSQL knows
+   * that it did not answer, and says it; whatever else goes wrong is a mistake of ours, and is answered and logged as one.
+   */
   function sheltered(route: PageRoute): PageRoute {
     return {
       ...route,
       async answer(asked) {
         try {
-          return await fromLedger(Promise.resolve(route.answer(asked)))
+          return await route.answer(asked)
         } catch (error) {
-          if (!(error instanceof Fault) || error.status !== 503) throw error
+          if (!(error instanceof Fault) || error.code !== 'billing_dependency_timeout') throw error
           return frame.outage(whereOf(asked), asked)
         }
       },
