@@ -144,7 +144,7 @@ export interface AccountOperations {
     input: { quota_request_id: string; workspace_id: string }
     answer: WithdrawQuotaRequestAnswer
   }
-  /** Calls of all keys that have ended, the latest first. */
+  /** Calls of all keys and grants, the latest first. */
   list_requests: {
     input: {
       workspace_id: string
@@ -158,7 +158,7 @@ export interface AccountOperations {
       mode?: 'live' | 'test'
       model?: string
       operation?: string
-      outcome?: 'posted' | 'voided'
+      outcome?: 'posted' | 'voided' | 'open'
       start?: string
       tag?: string
     }
@@ -640,6 +640,8 @@ export type GetRequestAnswer =
       ended_at: string
       executed: boolean
       failed: boolean
+      /** The most that it could cost: set aside while it ran. */
+      held: unknown
       id: string
       ledger: {
         at: string
@@ -648,9 +650,28 @@ export type GetRequestAnswer =
         kind: string
         promotional?: Money
       }[]
+      /** The key, or the grant by the name of its client; null of a call that never began. */
+      made_by: {
+        id: string
+        kind: 'key' | 'grant'
+        name: string
+      } | null
       model: string | null
       operation: string | null
       outcome: 'posted' | 'voided'
+      /** What it used beyond that: the loss of the operator, charged to nobody. */
+      overrun: unknown
+      /** What it did to the balance, in the order of time. */
+      postings: {
+        amount: Money
+        at: string
+        /** Where it went. */
+        credit: 'available' | 'held' | 'charged'
+        /** Where the amount left. */
+        debit: 'available' | 'held' | 'charged'
+        /** hold, charge or release; or the kind of a correction. */
+        entry: string
+      }[]
       published_value: Money
       /** Whom the call went to, by the slot of the upstream. */
       route: string | null
@@ -658,6 +679,13 @@ export type GetRequestAnswer =
       tags: {
         [name: string]: unknown
       }
+      /** The formula by its products, exact. Their sum is rounded once; empty where it has none. */
+      terms: {
+        cost_usd: string
+        count: string
+        price_usd: string
+        unit: string
+      }[]
       tokens: {
         cache_read: number
         cache_write: number
@@ -667,10 +695,26 @@ export type GetRequestAnswer =
     }
   | {
       begun_at: string
+      /** For whom the call was made. */
+      end_user: {
+        id: string
+        label: string | null
+      } | null
       held: Money
       id: string
+      /** The key, or the grant by the name of its client; null of a call that never began. */
+      made_by: {
+        id: string
+        kind: 'key' | 'grant'
+        name: string
+      } | null
+      model: string | null
       operation: string | null
       outcome: 'running' | 'unsettled'
+      /** What the call was made for. */
+      tags: {
+        [name: string]: unknown
+      }
       unsettled_at: string | null
     }
 
@@ -1000,6 +1044,12 @@ export type ListRequestsAnswer = {
     ended_at: string
     failed: boolean
     id: string
+    /** The key, or the grant by the name of its client; null of a call that never began. */
+    made_by: {
+      id: string
+      kind: 'key' | 'grant'
+      name: string
+    } | null
     model: string | null
     operation: string | null
     outcome: 'posted' | 'voided'
@@ -1010,6 +1060,30 @@ export type ListRequestsAnswer = {
   }[]
   /** Where the next page begins; null where this is the last. */
   next_cursor: string | null
+  open: {
+    begun_at: string
+    /** For whom the call was made. */
+    end_user: {
+      id: string
+      label: string | null
+    } | null
+    held: Money
+    id: string
+    /** The key, or the grant by the name of its client; null of a call that never began. */
+    made_by: {
+      id: string
+      kind: 'key' | 'grant'
+      name: string
+    } | null
+    model: string | null
+    operation: string | null
+    outcome: 'running' | 'unsettled'
+    /** What the call was made for. */
+    tags: {
+      [name: string]: unknown
+    }
+    unsettled_at: string | null
+  }[]
 }
 
 export type ListTasksAnswer = {

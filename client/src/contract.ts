@@ -1691,6 +1691,8 @@ export type GetRequestAnswer =
       ended_at: string
       executed: boolean
       failed: boolean
+      /** The most that it could cost: set aside while it ran. */
+      held: unknown
       id: string
       ledger: {
         at: string
@@ -1702,6 +1704,19 @@ export type GetRequestAnswer =
       model: string | null
       operation: string | null
       outcome: 'posted' | 'voided'
+      /** What it used beyond that: the loss of the operator, charged to nobody. */
+      overrun: unknown
+      /** What it did to the balance, in the order of time. */
+      postings: {
+        amount: Money
+        at: string
+        /** Where it went. */
+        credit: 'available' | 'held' | 'charged'
+        /** Where the amount left. */
+        debit: 'available' | 'held' | 'charged'
+        /** hold, charge or release; or the kind of a correction. */
+        entry: string
+      }[]
       published_value: Money
       /** Whom the call went to, by the slot of the upstream. */
       route: string | null
@@ -1709,6 +1724,13 @@ export type GetRequestAnswer =
       tags: {
         [name: string]: unknown
       }
+      /** The formula by its products, exact. Their sum is rounded once; empty where it has none. */
+      terms: {
+        cost_usd: string
+        count: string
+        price_usd: string
+        unit: string
+      }[]
       tokens: {
         cache_read: number
         cache_write: number
@@ -1718,10 +1740,20 @@ export type GetRequestAnswer =
     }
   | {
       begun_at: string
+      /** For whom the call was made. */
+      end_user: {
+        id: string
+        label: string | null
+      } | null
       held: Money
       id: string
+      model: string | null
       operation: string | null
       outcome: 'running' | 'unsettled'
+      /** What the call was made for. */
+      tags: {
+        [name: string]: unknown
+      }
       unsettled_at: string | null
     }
 
@@ -1906,10 +1938,20 @@ export type ListRequestsAnswer = {
   /** Where idempotency_key was asked for: those that run, or whose outcome nobody knows yet. */
   open?: {
     begun_at: string
+    /** For whom the call was made. */
+    end_user: {
+      id: string
+      label: string | null
+    } | null
     held: Money
     id: string
+    model: string | null
     operation: string | null
     outcome: 'running' | 'unsettled'
+    /** What the call was made for. */
+    tags: {
+      [name: string]: unknown
+    }
     unsettled_at: string | null
   }[]
 }

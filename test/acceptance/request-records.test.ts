@@ -28,7 +28,7 @@ describe('GET /v1/requests/{id}', () => {
   it('BASE-4 BASE-5 is 200 with cost, evidence, formula, tokens, the part of the upstream, and times', async () => {
     const { secret } = await makeCustomer(pool)
     const told = await call(url, secret, 'rerank', 'sandbox:tokens=41')
-    const { begun_at, ended_at, detail, ledger, ...rest } = await detailOf(secret, told.id)
+    const { begun_at, ended_at, detail, ledger, postings, ...rest } = await detailOf(secret, told.id)
     assert.deepEqual(rest, {
       id: told.id,
       operation: 'rerank',
@@ -40,10 +40,22 @@ describe('GET /v1/requests/{id}', () => {
       tags: {},
       route: 'rerank',
       cost: { usd: '0.000002050', micros_usd: 2 },
+      held: { usd: '0.000005400', micros_usd: 5 },
       published_value: { usd: '0.000002050', micros_usd: 2 },
+      overrun: { usd: '0.000000000', micros_usd: 0 },
+      terms: [{ count: '41', unit: 'tokens', price_usd: '0.00000005', cost_usd: '0.00000205' }],
       tokens: { input: 41, output: 0, cache_read: 0, cache_write: 0 },
     })
     assert.equal(told.costUsd, '0.000002050')
+    const moved = postings as { entry: string; debit: string; credit: string; amount: { usd: string } }[]
+    assert.deepEqual(
+      moved.map(({ entry, debit, credit, amount }) => [entry, debit, credit, amount.usd]),
+      [
+        ['hold', 'available', 'held', '0.000005400'],
+        ['charge', 'held', 'charged', '0.000002050'],
+        ['release', 'held', 'available', '0.000003350'],
+      ],
+    )
     assert.deepEqual(ledger, [
       {
         id: told.id,
@@ -105,7 +117,7 @@ describe('GET /v1/requests/{id}', () => {
     const { id = '', owner_id } = open ?? {}
     const { begun_at, ...rest } = (await requests(secret, `/${id}`)).json
     const held = { usd: '0.010000000', micros_usd: 10_000 }
-    const expected = { id, operation: 'financial_metrics_snapshot', held }
+    const expected = { id, operation: 'financial_metrics_snapshot', model: null, held, end_user: null, tags: {} }
     assert.deepEqual(rest, { ...expected, outcome: 'running', unsettled_at: null })
     assert.ok(new Date(String(begun_at)) <= new Date())
     const { secret: stranger } = await makeCustomer(pool)

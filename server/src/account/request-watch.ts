@@ -5,6 +5,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { endedLately } from '../ledger/requests.ts'
+import { makersOf } from './request-makers.ts'
 
 /** Calls as they end, for whoever watches. However many do, this process asks once a second for all of them, and never where nobody does. */
 export type RequestWatch = {
@@ -69,14 +70,23 @@ export function createRequestWatch({ pool, time, clock }: Parts): RequestWatch {
   }
 
   async function look(): Promise<void> {
-    const accountIds = [...new Set(Array.from(watchers, ({ accountId }) => accountId))]
+    const watching = Map.groupBy(watchers, ({ accountId }) => accountId)
+    const accountIds = [...watching.keys()]
     const rows = await endedLately(pool, { accountIds, sinceMs: time.nowMs() - BEHIND_MS, ofEach: OF_EACH })
-    const byAccount = Map.groupBy(rows, ({ account_id: accountId }) => accountId)
-    for (const watcher of watchers) {
-      const ended = byAccount.get(watcher.accountId) ?? []
-      const news = ended.filter(({ id }) => !watcher.known.has(id)).toReversed()
-      watcher.known = new Set(ended.map(({ id }) => id))
-      if (news.length > 0) write(watcher, news.map((row) => event('request', inShort(row))).join(''))
+    const news = rows.filter(({ id, account_id: of }) => watching.get(of)?.some(({ known }) => !known.has(id)))
+    const calls = news.map((row) => ({ of: row.account_id, credentialId: row.credential_id, body: inShort(row) }))
+    const named = await makersOf(pool, calls)
+    const events = calls.map((call) => ({ of: call.of, id: call.body.id, text: event('request', named(call)) }))
+    const eventsOf = Map.groupBy(events.toReversed(), ({ of }) => of)
+    const rowsOf = Map.groupBy(rows, ({ account_id: of }) => of)
+    for (const [accountId, some] of watching) {
+      const known = new Set(rowsOf.get(accountId)?.map(({ id }) => id))
+      // Some may have left meanwhile.
+      for (const watcher of some.filter((one) => watchers.has(one))) {
+        const told = eventsOf.get(accountId)?.filter(({ id }) => !watcher.known.has(id)) ?? []
+        watcher.known = known
+        if (told.length > 0) write(watcher, told.map(({ text }) => text).join(''))
+      }
     }
   }
 

@@ -5,15 +5,16 @@ import { claimKeyOf, IDEMPOTENCY, isKey } from '../gateway/idempotency.ts'
 import type { Caller } from '../identity/caller.ts'
 import { Fault, invalidRequest } from '../kernel/fault.ts'
 import { isId } from '../kernel/ids.ts'
-import { findClaiming, findEnded, findOpen } from '../ledger/requests.ts'
+import { findOpen } from '../ledger/open-requests.ts'
+import { findClaiming, findEnded } from '../ledger/requests.ts'
 import { millisecondsIn } from './milliseconds-in.ts'
 import type { CallerParts } from './parts.ts'
+import { filterOf, requestFilters } from './request-filters.ts'
 import {
   inShort,
   ofOpen,
   openRequest,
   pageOfRequests,
-  requestFilters,
   requestInFull,
   requestInShort,
   requestOf,
@@ -66,7 +67,7 @@ export const REQUEST_ROUTES: readonly CallerRoute[] = [
       }
       const times = { startMs: inMs(filters.start_time), endMs: inMs(filters.end_time), nowMs: time.nowMs() }
       const whose = { accountId: caller.accountId, credentialIds: await whoseRecords(pool, caller) }
-      return { body: await fromLedger(pageOfRequests(pool, whose, filters, times)) }
+      return { body: await fromLedger(pageOfRequests(pool, filterOf(whose, filters, times))) }
     },
   }),
   forKey({

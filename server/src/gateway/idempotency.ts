@@ -5,7 +5,8 @@ import type { Clock } from '../kernel/clock.ts'
 import { Fault, invalidRequest, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, nanos, ZERO } from '../kernel/money.ts'
-import type { EndedRequest, OpenRequest } from '../ledger/requests.ts'
+import type { OpenRequest } from '../ledger/open-requests.ts'
+import type { EndedRequest } from '../ledger/requests.ts'
 
 export const IDEMPOTENCY = 'idempotency'
 const KEPT_SECONDS = 24 * 3_600

@@ -31,8 +31,10 @@ export const recordDetail = z.object({
 
 const endedRow = z.object({
   id: z.string(),
+  credential_id: z.string().nullable(),
   operation: z.string().nullable(),
   outcome: z.enum(['posted', 'voided']),
+  held: amount,
   amount,
   promo: amount,
   overrun: amount,
@@ -83,7 +85,7 @@ export type RequestFilter = {
 /** What a charge was corrected by, as a sum. */
 const GIVEN_BACK = 'coalesce((select -sum(e.charged) from entries e where e.corrects = c.id), 0)::bigint'
 
-const COLUMNS = `c.id, c.operation, c.outcome, c.amount, c.promo, c.overrun, c.value, c.failed, c.executed,
+const COLUMNS = `c.id, c.credential_id, c.operation, c.outcome, c.held, c.amount, c.promo, c.overrun, c.value, c.failed, c.executed,
   c.input_tokens, c.output_tokens, c.cache_read_tokens, c.cache_write_tokens, c.begun_at, c.ended_at,
   (extract(epoch from c.ended_at) * 1000000)::bigint as ended_us,
   ${GIVEN_BACK} as given_back, c.model, c.route, c.end_user, c.end_user_label, c.tags, r.detail`
@@ -208,7 +210,7 @@ export async function endedLately(
 /** By some credentials, or by whatever credential of an account. */
 export type WhoseRequests = readonly Id[] | { readonly accountId: Id }
 
-function owned(whose: WhoseRequests): { readonly condition: string; readonly owner: unknown } {
+export function owned(whose: WhoseRequests): { readonly condition: string; readonly owner: unknown } {
   return 'accountId' in whose
     ? { condition: 'account_id = $2', owner: whose.accountId }
     : { condition: 'credential_id = any ($2::uuid[])', owner: whose }
@@ -239,26 +241,6 @@ export async function costsOf(pool: pg.Pool, ids: readonly Id[]): Promise<Readon
       .parse(rows)
       .map(({ id, cost }) => [id, cost]),
   )
-}
-
-const openRow = z.object({
-  id: z.string(),
-  operation: z.string(),
-  amount,
-  begun_at: z.date(),
-  unsettled_at: z.date().nullable(),
-})
-
-export type OpenRequest = z.output<typeof openRow>
-
-/** One that runs, or of which nobody knows what it used. */
-export async function findOpen(pool: pg.Pool, whose: WhoseRequests, id: Id): Promise<OpenRequest | undefined> {
-  const { condition, owner } = owned(whose)
-  const { rows } = await pool.query(
-    `select id, operation, amount, begun_at, unsettled_at from holds where id = $1 and ${condition}`,
-    [id, owner],
-  )
-  return rows[0] && openRow.parse(rows[0])
 }
 
 const claimRow = z.object({ call_id: z.string() })

@@ -2,23 +2,31 @@ import { z } from 'zod'
 import { idForm, timeForm } from '../../api/forms.ts'
 import { PAGE, pageOf } from '../../api/pages.ts'
 import { wholeNumber } from '../../api/query-forms.ts'
+import { filterOf, requestFilters } from '../../callers/request-filters.ts'
 import {
+  listedRequests,
+  ofOpen,
   openRequest,
-  pageOfRequests,
-  requestFilters,
   requestInFull,
   requestInShort,
-  requestOf,
+  requestWithCredential,
 } from '../../callers/request-records.ts'
 import { listedTask, shownTasks } from '../../callers/tasks.ts'
-import { findKeyIn } from '../../identity/keys-of-account.ts'
+import { isCredentialOf } from '../../identity/credential-names.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { isId } from '../../kernel/ids.ts'
+import { listOpen } from '../../ledger/open-requests.ts'
 import { accountIn } from '../../people/membership.ts'
+import { madeBy, makersOf } from '../request-makers.ts'
 import { LASTS_SECONDS } from '../request-watch.ts'
 import { type AccountRoute, inWorkspace } from '../route.ts'
 
 const { start_time: _, end_time: __, idempotency_key: ___, ...filters } = requestFilters.shape
+
+const ended = requestInShort.extend(madeBy)
+const open = openRequest.extend(madeBy)
+
+const NONE = { listed: [], next_cursor: null }
 
 export const RECORD_ROUTES: readonly AccountRoute[] = [
   inWorkspace({
@@ -28,25 +36,37 @@ export const RECORD_ROUTES: readonly AccountRoute[] = [
     need: 'workspace.read',
     tokens: 'own mode',
     mode: 'named',
-    summary: 'Calls of all keys that have ended, the latest first',
+    summary: 'Calls of all keys and grants, the latest first',
     description:
-      'Of the last 30 days. A page of a filter that few calls match can have fewer than asked for, and not be the last.',
+      'Of the last 30 days. `data` has those that have ended. A page of a filter that few calls match can have fewer than asked for, and not be the last. `open` has those that run, or whose outcome nobody knows yet, by the same filters, of which cost means what is held: the latest, on a first page that names no other outcome.',
     tag: 'records',
     query: z.strictObject({
       ...filters,
-      key: idForm.optional().meta({ description: 'Calls of this key alone.' }),
+      outcome: z.enum(['posted', 'voided', 'open']).optional().meta({
+        description: 'Charged, not charged, or none yet: then `data` is empty.',
+      }),
+      key: idForm.optional().meta({ description: 'Calls of this key or grant alone.' }),
       start: timeForm.optional().meta({ description: 'Ended at this time or later.' }),
       end: timeForm.optional().meta({ description: 'Ended before this time.' }),
     }),
-    answer: { description: 'A page of calls.', body: pageOf(requestInShort) },
+    answer: { description: 'A page of calls.', body: pageOf(ended).extend({ open: z.array(open) }) },
     async run({ pool, time }, { place, mode, query }) {
       const accountId = accountIn(place, mode)
-      const { key, start, end, ...filter } = query
-      const of = key === undefined ? undefined : await findKeyIn(pool, { workspaceId: place.id, id: key })
-      if (of !== undefined && of.mode !== mode) throw new Fault('resource_not_found')
-      const whose = { accountId, ...(of !== undefined && { credentialIds: [of.id] }) }
+      const { key, start, end, outcome, ...filters } = query
+      if (key !== undefined && !(await isCredentialOf(pool, accountId, key))) throw new Fault('resource_not_found')
+      const whose = { accountId, ...(key !== undefined && { credentialIds: [key] }) }
       const times = { startMs: start?.getTime(), endMs: end?.getTime(), nowMs: time.nowMs() }
-      return { body: await pageOfRequests(pool, whose, filter, times) }
+      const isOfOpen = outcome === 'open'
+      const filter = filterOf(whose, { ...filters, ...(!isOfOpen && outcome !== undefined && { outcome }) }, times)
+      const isFirst = filters.cursor === undefined && (isOfOpen || outcome === undefined)
+      // In this order: one that ends between the two is in both, and in none otherwise.
+      const running = isFirst ? await listOpen(pool, filter) : []
+      const { listed, next_cursor } = isOfOpen ? NONE : await listedRequests(pool, filter)
+      const opened = running.map((row) => ({ credentialId: row.credential_id, body: ofOpen(row) }))
+      const named = await makersOf(pool, [...listed, ...opened])
+      const over = new Set(listed.map(({ body: { id } }) => id))
+      const still = opened.filter(({ body: { id } }) => !over.has(id))
+      return { body: { data: listed.map(named), open: still.map(named), next_cursor } }
     },
   }),
   inWorkspace({
@@ -79,10 +99,15 @@ export const RECORD_ROUTES: readonly AccountRoute[] = [
     mode: 'named',
     summary: 'One call: what it cost, why, and how it went',
     tag: 'records',
-    answer: { description: 'The call, as it ended or as it stands.', body: z.union([requestInFull, openRequest]) },
+    answer: {
+      description: 'The call, as it ended or as it stands.',
+      body: z.union([requestInFull.extend(madeBy), open]),
+    },
     async run({ pool }, { place, mode, params: { request_id: id = '' } }) {
       if (!isId(id)) throw new Fault('resource_not_found')
-      return { body: await requestOf(pool, { accountId: accountIn(place, mode) }, id) }
+      const found = await requestWithCredential(pool, { accountId: accountIn(place, mode) }, id)
+      const named = await makersOf(pool, [found])
+      return { body: named<typeof found.body>(found) }
     },
   }),
   inWorkspace({
