@@ -5,6 +5,7 @@ import { formTokenOf } from '../../server/src/pages/form-token.ts'
 import { call } from '../acceptance/installation.ts'
 import { join, makeTeam, startHouse } from '../account/house.ts'
 import { createVisitor, filledIn } from '../people/visitor.ts'
+import { browserOf } from './browser.ts'
 
 /** What pages of the console are made of, and what nobody gets by them. */
 
@@ -14,15 +15,7 @@ after(house.stop)
 const { pool, siteUrl } = house
 const team = await makeTeam(pool, ['owner', 'viewer'])
 
-/** A browser in which a member has signed in. */
-function browserOf({ headers }: { readonly headers: Readonly<Record<string, string>> }) {
-  const visitor = createVisitor({ url: siteUrl })
-  const [name = '', value = ''] = (headers.cookie ?? '').split('=', 2)
-  visitor.cookies.set(name, value)
-  return visitor
-}
-
-const owner = browserOf(team.of('owner'))
+const owner = browserOf(siteUrl, team.of('owner'))
 const at = (path = '', mode = 'test') => `/console/${team.workspaceId}/${mode}${path}`
 
 describe('a page of the console', () => {
@@ -57,7 +50,7 @@ describe('a page of the console', () => {
   })
 
   it('is not there for who is no member, nor in a mode that there is not', async () => {
-    const stranger = browserOf(await join(pool, (await makeTeam(pool)).workspaceId))
+    const stranger = browserOf(siteUrl, await join(pool, (await makeTeam(pool)).workspaceId))
     for (const path of [at(), at('', 'other'), '/console/none/test']) {
       assert.equal((await stranger.get(path)).status, 404, path)
     }
@@ -67,7 +60,7 @@ describe('a page of the console', () => {
   it('shows what was stored as text, whatever it says', async () => {
     const evil = `<img src=x onerror=alert(1)>"'</title><script>alert(2)</script>`
     const { workspaceId } = await makeTeam(pool)
-    const member = browserOf(await join(pool, workspaceId))
+    const member = browserOf(siteUrl, await join(pool, workspaceId))
     await pool.query('update workspaces set name = $2 where id = $1', [workspaceId, evil])
     await pool.query('update api_keys set name = $2 where workspace_id = $1', [workspaceId, evil])
     const { text } = await member.get(`/console/${workspaceId}/test`)
@@ -99,7 +92,7 @@ describe('a key that is made by a page', () => {
     const form = { form_token: formTokenOf(session), idempotency_key: 'one' }
     assert.equal((await owner.post(path, { idempotency_key: 'one' })).status, 403)
     assert.equal((await owner.post(path, form, { origin: 'https://evil.example' })).status, 403)
-    const viewer = browserOf(team.of('viewer'))
+    const viewer = browserOf(siteUrl, team.of('viewer'))
     const own = { form_token: formTokenOf(viewer.cookies.get('fb_session') ?? ''), idempotency_key: 'two' }
     const refused = await viewer.post(path, own)
     assert.equal(refused.status, 403)
@@ -151,6 +144,6 @@ describe('the overview', () => {
     assert.ok(text.includes(`<data class="fb-money" value="${totals.charged.usd}">`), totals.charged.usd)
     assert.ok(text.includes(`<data class="fb-money" value="${held.usd}">`), held.usd)
     assert.ok(text.includes(`value="${available.usd.slice(0, -3)}">`), available.usd)
-    assert.match(text, /Latest calls.*rerank.*Charged/s)
+    assert.match(text, /Latest requests.*rerank.*Charged/s)
   })
 })

@@ -3,7 +3,8 @@ import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { call } from '../acceptance/installation.ts'
 import { ask, join, makeTeam, startHouse } from '../account/house.ts'
-import { createVisitor, filledIn } from '../people/visitor.ts'
+import { filledIn } from '../people/visitor.ts'
+import { browserOf } from './browser.ts'
 
 /** Keys in the console: what the forms change is what the account API tells. */
 
@@ -13,14 +14,7 @@ after(house.stop)
 const { pool, siteUrl } = house
 const team = await makeTeam(pool, ['owner', 'viewer'])
 
-function browserOf({ headers }: { readonly headers: Readonly<Record<string, string>> }) {
-  const visitor = createVisitor({ url: siteUrl })
-  const [name = '', value = ''] = (headers.cookie ?? '').split('=', 2)
-  visitor.cookies.set(name, value)
-  return visitor
-}
-
-const owner = browserOf(team.of('owner'))
+const owner = browserOf(siteUrl, team.of('owner'))
 const keys = `/console/${team.workspaceId}/test/keys`
 const told = async (id: string) =>
   (await ask(siteUrl, team.of('owner'), `/workspaces/${team.workspaceId}/keys/${id}`)).json
@@ -105,12 +99,12 @@ describe('keys in the console', () => {
 
   it('are seen by who may not change them, and those of another workspace by nobody', async () => {
     const { id } = await make('seen')
-    const viewer = browserOf(team.of('viewer'))
+    const viewer = browserOf(siteUrl, team.of('viewer'))
     const { text } = await viewer.get(`${keys}/${id}`)
     assert.match(text, /<h1><bdi>seen<\/bdi><\/h1>/)
     assert.doesNotMatch(text, /Revoke|Rotate/)
     const other = await makeTeam(pool)
-    const stranger = browserOf(await join(pool, other.workspaceId))
+    const stranger = browserOf(siteUrl, await join(pool, other.workspaceId))
     assert.equal((await stranger.get(`/console/${other.workspaceId}/test/keys/${id}`)).status, 404)
     assert.equal((await owner.get(`/console/${team.workspaceId}/live/keys/${id}`)).status, 404)
   })

@@ -57,6 +57,7 @@ export function createSiteInterface(
       ...createConsole({
         ...{ pages, siteUrl, baseUrl, ids, time: infrastructure.time, account: account.inProcess },
         ...{ headerNames, mcpUrl: config.http.mcp_url, provider: config.names.provider },
+        operations: catalogue.operations.map(({ id }) => id).toSorted(),
         sessionOf: (token) => sessionOf(pools.pages, token),
       }),
     ],

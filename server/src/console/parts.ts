@@ -17,6 +17,8 @@ export type ConsoleParts = {
   /** What the operator calls the service in samples. */
   readonly provider: string
   readonly headerNames: HeaderNames
+  /** The ids of what is sold. */
+  readonly operations: readonly string[]
   readonly ids: Ids
   /** PostgreSQL's. */
   readonly time: Pick<Clock, 'nowMs'>

@@ -1,4 +1,5 @@
-import { type EndedCall, watchCalls } from './live.ts'
+import type { EndedCall } from '../listed-calls.ts'
+import { watchCalls } from './live.ts'
 
 /** "Waiting for your first call …" becomes the call, with what it cost. */
 export function waitForFirstCall(place: HTMLElement): void {

@@ -1,14 +1,4 @@
-/** A call as the account API tells it. */
-export type EndedCall = {
-  readonly id: string
-  readonly operation: string | null
-  readonly model: string | null
-  readonly outcome: 'posted' | 'voided'
-  readonly failed: boolean
-  readonly cost: { readonly usd: string }
-  readonly begun_at: string | null
-  readonly ended_at: string
-}
+import type { EndedCall } from '../listed-calls.ts'
 
 type Watch = {
   /** Where the account API sends calls as they end. */

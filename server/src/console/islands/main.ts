@@ -1,6 +1,10 @@
 import { startCopying } from './copy.ts'
 import { waitForFirstCall } from './first-call.ts'
+import { waitForEnd } from './open-request.ts'
+import { liveRequests } from './requests.ts'
 
 /** What lives on pages of the console. Each island finds its place in the page, which is complete without it. */
 startCopying()
-for (const place of document.querySelectorAll<HTMLElement>('[data-island="first-call"]')) waitForFirstCall(place)
+const islands = { 'first-call': waitForFirstCall, requests: liveRequests, 'open-request': waitForEnd }
+for (const [name, start] of Object.entries(islands))
+  for (const place of document.querySelectorAll<HTMLElement>(`[data-island="${name}"]`)) start(place)

@@ -11,7 +11,7 @@ import { timeOf } from '../../people-pages/views/words.ts'
 export type Where = { readonly workspaceId: Id; readonly mode: Mode }
 
 /** Which entry of the navigation a page belongs to. */
-export type Section = 'overview' | 'keys'
+export type Section = 'overview' | 'requests' | 'keys'
 
 type Content = {
   readonly status?: number
@@ -40,6 +40,7 @@ export type Frame = ReturnType<typeof createFrame>
 
 const NAVIGATION = [
   ['overview', '', 'home', 'Overview'],
+  ['requests', '/requests', 'list', 'Requests'],
   ['keys', '/keys', 'key', 'Keys'],
 ] as const satisfies readonly (readonly [Section, string, Parameters<typeof icon>[0], string])[]
 

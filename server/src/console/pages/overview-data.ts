@@ -25,25 +25,13 @@ export const usageForm = z.object({
     z.object({
       kind: z.enum(['group', 'other', 'none']),
       value: z.string().nullable(),
+      label: z.string().nullable(),
       totals: z.object(sums),
       buckets: z.array(bucket),
     }),
   ),
 })
 export type ShownUsage = z.output<typeof usageForm>
-
-const ended = z.object({
-  id: z.string(),
-  operation: z.string().nullable(),
-  model: z.string().nullable(),
-  outcome: z.enum(['posted', 'voided']),
-  failed: z.boolean(),
-  cost: amount,
-  begun_at: time.nullable(),
-  ended_at: time,
-})
-export type EndedCall = z.output<typeof ended>
-export const callsForm = z.object({ data: z.array(ended) })
 
 export const budgetsForm = z.object({
   data: z.array(

@@ -5,11 +5,14 @@ import { may } from '../../kernel/role.ts'
 import type { Trouble } from '../../pages/form.ts'
 import { type Page, seeOther } from '../../pages/page.ts'
 import type { PageRoute } from '../../pages/page-route.ts'
+import type { EndedCall } from '../listed-calls.ts'
 import { firstRun } from '../pages/first-run.ts'
 import { hrefIn } from '../pages/frame.ts'
-import { keyListForm, keyStatesForm } from '../pages/key-parts.ts'
+import { keyListForm, keyStatesForm, type ShownKey } from '../pages/key-parts.ts'
 import { overview } from '../pages/overview.ts'
-import { balanceForm, budgetsForm, callsForm, usageForm } from '../pages/overview-data.ts'
+import { balanceForm, budgetsForm, usageForm } from '../pages/overview-data.ts'
+import { requestListForm } from '../pages/request-forms.ts'
+import { groupingIn } from '../pages/spend.ts'
 import type { RouteParts } from '../parts.ts'
 import { type ConsoleVisit, pathIn } from '../visits.ts'
 
@@ -60,13 +63,15 @@ export function overviewRoutes(parts: RouteParts): readonly PageRoute[] {
     const nowMs = time.nowMs()
     const now = new Date(nowMs)
     const from = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth()))
-    const [balance, calls] = await Promise.all([
+    const by = groupingIn(visit.query.get('by'))
+    const [balance, requests] = await Promise.all([
       ask(balanceForm, { operationId: 'get_balance' }),
-      ask(callsForm, { operationId: 'list_requests', query: { limit: '8' } }),
+      ask(requestListForm, { operationId: 'list_requests', query: { limit: '100' } }),
     ])
-    if (calls.data.length === 0 && balance.charged === ZERO) return showFirst(visit, await factsOf(visit), null)
+    if (requests.data.length + requests.open.length === 0 && balance.charged === ZERO)
+      return showFirst(visit, await factsOf(visit), null)
     const [usage, budgets, keys] = await Promise.all([
-      ask(usageForm, { operationId: 'get_usage', query: { start: from.toISOString(), group_by: 'operation' } }),
+      ask(usageForm, { operationId: 'get_usage', query: { start: from.toISOString(), group_by: by } }),
       ask(budgetsForm, { operationId: 'list_budgets', query: { kind: 'workspace' } }),
       ask(keyListForm, { operationId: 'list_keys', query: { state: 'active', limit: '50' } }),
     ])
@@ -75,10 +80,13 @@ export function overviewRoutes(parts: RouteParts): readonly PageRoute[] {
       ids === '' ? { data: [] } : await ask(keyStatesForm, { operationId: 'list_key_states', query: { keys: ids } })
     const where = { workspaceId: workspace.id, mode }
     const main = overview({
-      ...{ nowMs, from, balance, usage, calls: calls.data, keys: keys.data },
+      ...{ nowMs, from, balance, usage, requests, keys: keys.data, by, path: hrefIn(where) },
+      tags: tagNamesIn(requests.data, keys.data),
+      names: new Map([...keys.data, ...makersIn(requests.data)].map(({ id, name }) => [id, name])),
       budget: budgets.data.find(({ period }) => period === 'month') ?? null,
       states: new Map(states.data.map((state) => [state.id, state])),
       keysPath: hrefIn(where, '/keys'),
+      requestsPath: hrefIn(where, '/requests'),
       mayMakeKeys: may(workspace.role, 'keys.manage'),
     })
     return frame.page({ title: 'Overview', section: 'overview', where, who: visit, main })
@@ -116,3 +124,13 @@ export function overviewRoutes(parts: RouteParts): readonly PageRoute[] {
     visits.post(FIRST_KEY, makeKey),
   ]
 }
+
+const TAG_NAMES = 4
+
+/** Those of the latest calls and of keys: nobody keeps a list of them. */
+function tagNamesIn(calls: readonly EndedCall[], keys: readonly ShownKey[]): readonly string[] {
+  const ofKeys = keys.flatMap(({ tags }) => tags ?? []).map((tag) => tag.slice(0, tag.indexOf('=')))
+  return [...new Set([...calls.flatMap(({ tags }) => Object.keys(tags)), ...ofKeys])].toSorted().slice(0, TAG_NAMES)
+}
+
+const makersIn = (calls: readonly EndedCall[]) => calls.flatMap(({ made_by: maker }) => (maker === null ? [] : [maker]))
