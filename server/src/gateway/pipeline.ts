@@ -79,9 +79,9 @@ export function createPipeline(parts: Parts): Pipeline {
   }
 
   /** With X-Farebox-Fit, a call that is refused for its output limit is tried again with the largest limit that fits. */
-  async function run(asked: CallRequest): Promise<RelayedAnswer> {
-    if (asked.fit === undefined) return runOnce(asked, asked.progress)
-    let request = asked
+  async function run(first: CallRequest): Promise<RelayedAnswer> {
+    if (first.fit === undefined) return runOnce(first, first.progress)
+    let request = first
     let refusedFirst: unknown
     for (let tries = 1; ; tries += 1) {
       const progress = { reserved: false, begun: false }
@@ -138,9 +138,11 @@ export function createPipeline(parts: Parts): Pipeline {
       createGrowth(first.grows, { id, accountId: caller.accountId, windows: windowsOf(request), ceilings })
     const sent = await plan.send(id, request.memory, growth)
     times.note('answered')
-    const told = rateHeaders(rates)
-    Object.assign(told, plan.headers)
-    told[headerNames.priceVersion] = held.terms.version
+    const headers: Record<string, string> = {
+      ...rateHeaders(rates),
+      ...plan.headers,
+      [headerNames.priceVersion]: held.terms.version,
+    }
     const heldNow = () => growth?.held() ?? held
     const running = { request, plan, held, sent, times }
     if (sent.outcome === 'streaming') {
@@ -153,12 +155,12 @@ export function createPipeline(parts: Parts): Pipeline {
         room: request.memory,
         began: () => times.note('firstByte'),
         drains: () => drains.begin(caller, id),
-        settle: (outcome, told, isHeard) => settle(running, outcome, told, isHeard),
+        settle: (...ended) => settle(running, ...ended),
         renderFault: request.renderFault,
         requestId: id,
       })
-      if (growth !== undefined) Object.assign(told, { [headerNames.hold]: 'growing', trailer: headerNames.endedBy })
-      return { ...relayed, headers: { ...relayed.headers, ...told, ...STREAMED } }
+      if (growth !== undefined) Object.assign(headers, { [headerNames.hold]: 'growing', trailer: headerNames.endedBy })
+      return { ...relayed, headers: { ...relayed.headers, ...headers, ...STREAMED } }
     }
     const short = growth === undefined ? undefined : await holdWhole(growth, plan, sent)
 
@@ -168,9 +170,9 @@ export function createPipeline(parts: Parts): Pipeline {
       times.note('firstByte')
       // The end of the task adds what it cost, and why.
       records.add(id, runOf({ plan, sent, status: handedOver.status, times }))
-      // What it cost is told where its end is.
-      told[headerNames.held] = formatUsd(held.most)
-      return { ...handedOver, headers: { ...handedOver.headers, ...told } }
+      // The answer that tells its end has what it cost.
+      headers[headerNames.held] = formatUsd(held.most)
+      return { ...handedOver, headers: { ...handedOver.headers, ...headers } }
     }
 
     const outcome = await judge(plan, heldNow(), sent, short)
@@ -180,19 +182,19 @@ export function createPipeline(parts: Parts): Pipeline {
       free,
       rates: left,
     } = await settle(running, outcome, status, !('owed' in sent)).catch((error: unknown) => {
-      throw asFault(error).withHeaders(told)
+      throw asFault(error).withHeaders(headers)
     })
     if (approval !== undefined && charged === ZERO && wasUnasked(sent)) await mandates.giveBack(approval, id)
     // What was reserved and not used is there again.
-    if (left !== null) Object.assign(told, rateHeaders(left))
-    told[headerNames.cost] = formatUsd(charged)
-    if (seesBalance(request.caller)) told[headerNames.balance] = formatUsd(free)
-    if (outcome.answer === undefined) throw outcome.fault.withHeaders(told)
+    if (left !== null) Object.assign(headers, rateHeaders(left))
+    headers[headerNames.cost] = formatUsd(charged)
+    if (seesBalance(request.caller)) headers[headerNames.balance] = formatUsd(free)
+    if (outcome.answer === undefined) throw outcome.fault.withHeaders(headers)
     const costed = sent.outcome === 'answered' && plan.withCost?.(sent.reply, outcome.answer, formatUsd(charged))
-    const { body, headers } = costed || outcome.answer
+    const answer = costed || outcome.answer
     // Clients repeat some errors by themselves: they would pay again for one that was charged, or do a thing twice for a user.
-    if (status >= 400 && (charged !== ZERO || mayHaveActed(operation, status))) told['x-should-retry'] = 'false'
-    return { status, headers: { ...headers, ...told }, body }
+    if (status >= 400 && (charged !== ZERO || mayHaveActed(operation, status))) headers['x-should-retry'] = 'false'
+    return { status, headers: { ...answer.headers, ...headers }, body: answer.body }
   }
 
   /** Says what the call would cost. Nothing is held, charged or sent; it counts as a request. */
