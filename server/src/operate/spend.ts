@@ -54,14 +54,15 @@ const top = action({
     }
   },
   lines({ by: group, mode, since, until, top: rows, others, total }) {
-    if (rows.length === 0) return [`Nothing was charged since ${since.toISOString()}.`]
+    const money = mode === 'test' ? 'test money' : 'live money'
+    if (rows.length === 0) return [`Nothing was charged of ${money} since ${since.toISOString()}.`]
     const table = [
       ...rows.map((row) => line(group === 'customer' ? `${row.name}  ${row.id}` : (row.name ?? `no ${group}`), row)),
       ...(others === null ? [] : [line(`${others.items} others`, others)]),
       line('all', total),
     ]
     return [
-      `Charged ${mode === 'test' ? 'of test money ' : ''}from ${since.toISOString()} until ${until?.toISOString() ?? 'now'}, in USD, less refunds:`,
+      `Charged of ${money} from ${since.toISOString()} until ${until?.toISOString() ?? 'now'}, in USD, less refunds:`,
       ...inColumns([group, ' calls', ' charged', ' cost', ' margin', ' '], table),
       ...(total.uncosted > 0n
         ? [

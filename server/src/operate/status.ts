@@ -98,14 +98,21 @@ function upstreamLines({ upstreams, processes }: Now): readonly string[] {
   if (upstreams.length === 0) return ['There are no upstreams: farebox upstreams add']
   const leftOut = processes.reduce((sum, { report }) => sum + (report?.upstreamsLeftOut ?? 0), 0)
   const heading = ['Upstream', 'mode', 'state', ' asked', ' failed', ' p50', ' p95', 'address']
-  const rows = upstreams.map(({ name, mode, baseUrl, isOn, seen }) => [
+  const quiet = upstreams.filter(
+    ({ isOn, seen }) => isOn && (seen === null || (seen.state === 'up' && seen.asked === 0)),
+  )
+  const shown = upstreams.filter((one) => !quiet.includes(one))
+  const rows = shown.map(({ name, mode, baseUrl, isOn, seen }) => [
     ...[name, mode, stateText(isOn, seen)],
     ...(seen === null ? ['', '', '', ''] : figureCells(seen)),
     baseUrl,
   ])
   return [
     `Upstreams, as all processes saw them in the last ${FIGURES_MINUTES} minutes; times are those of the slowest process`,
-    ...inColumns(heading, rows),
+    ...(rows.length === 0 ? [] : inColumns(heading, rows)),
+    ...(quiet.length === 0
+      ? []
+      : [`Not asked: ${quiet.map(({ name, mode }) => (mode === 'live' ? name : `${name} (test)`)).join(', ')}`]),
     ...(leftOut === 0
       ? []
       : [`${leftOut} figures of upstreams that answer did not fit into the reports of processes.`]),
@@ -113,8 +120,7 @@ function upstreamLines({ upstreams, processes }: Now): readonly string[] {
 }
 
 function stateText(isOn: boolean, seen: UpstreamView | null): string {
-  if (!isOn) return 'off'
-  if (seen === null) return 'not asked'
+  if (!isOn || seen === null) return 'off'
   const since = seen.since === null ? '' : ` since ${seen.since.toISOString().slice(0, 19)}Z`
   return `${{ up: 'up', partly: 'DOWN for some', down: 'DOWN' }[seen.state]}${since}`
 }
@@ -131,7 +137,9 @@ function moneyLines({ held, outbox }: Now): readonly string[] {
   const oldest = Math.max(0, ...outbox.filter((one) => one.waiting > 0).map((one) => one.oldestSeconds))
   const kinds = (['live', 'test'] as const).map((mode) => {
     const { calls, held: amount, unsettledCalls, unsettled } = held[mode]
-    return `Held, ${mode}: ${formatUsd(amount)} USD by ${calls} calls and tasks, of which unsettled: ${unsettledCalls}, ${formatUsd(unsettled)} USD`
+    const lost =
+      unsettledCalls === 0 ? 'none unsettled' : `${unsettledCalls} unsettled with ${formatUsd(unsettled)} USD`
+    return `Held, ${mode}: ${formatUsd(amount)} USD by ${calls} calls and tasks, ${lost}`
   })
   return [
     ...kinds,

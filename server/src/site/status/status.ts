@@ -3,7 +3,6 @@ import { type Html, html } from '../../kernel/html.ts'
 import { icon } from '../../pages/icons.ts'
 import type { PageRoute } from '../../pages/page-route.ts'
 import { isReady, type ProcessView } from '../../processes/processes.ts'
-import { FIGURES_MINUTES } from '../../processes/report.ts'
 import { type UpstreamView, upstreamsOf } from '../../processes/upstreams.ts'
 import { asAsked } from '../as-asked.ts'
 import { dayOf, minuteOf } from '../dates.ts'
@@ -54,9 +53,9 @@ function rowsOf({ processes, isFresh }: Reading, names: Names): readonly Row[] {
     contractRow(live),
     ...providerRows(upstreamsOf(processes), names),
   ]
-  if (isFresh) return [ledger, ...parts, website]
+  if (isFresh) return [ledger, website, ...parts]
   const unknown = parts.map((row): Row => ({ ...row, state: 'unknown', word: 'Not known' }))
-  return [{ ...ledger, state: 'trouble', word: 'No answer' }, ...unknown, website]
+  return [{ ...ledger, state: 'trouble', word: 'No answer' }, website, ...unknown]
 }
 
 type Part = { readonly name: string; readonly note: string; readonly isNeeded: boolean }
@@ -115,7 +114,7 @@ function pageOf(rows: readonly Row[], { processes, readAt }: Reading): Html {
   return html`<div class="fb-wrap"><div class="lead"><h1>${title}</h1><p>${say}</p>
 <p class="fb-soft read">${icon('clock')}${readAt === null ? 'Not read yet.' : html`Read at ${readAt.toISOString().slice(11, 19)} UTC on ${dayOf(readAt)}, as ${live.length === 1 ? 'the one process that runs says of itself' : `all ${live.length} processes that run say of themselves`}.`} Load the page again to read it again.</p></div>
 <section aria-labelledby="parts"><h2 id="parts" class="fb-hide">Parts</h2><table class="fb-table fb-table--plain state-table"><thead><tr><th scope="col">Part</th><th scope="col" class="fb-end">Now</th></tr></thead><tbody>${rows.map(({ name, note, state, word }) => html`<tr><th scope="row">${name}<span class="fb-sub">${note}</span></th><td class="state">${BADGES[state](word)}</td></tr>\n`)}</tbody></table></section>
-<section class="past" aria-labelledby="past"><h2 id="past">Without a break</h2><p class="fb-soft">${sinceOf(live)} What is said of a provider is of the last ${FIGURES_MINUTES} minutes.</p></section></div>`
+<section class="past" aria-labelledby="past"><h2 id="past">Without a break</h2><p class="fb-soft">${sinceOf(live)}</p></section></div>`
 }
 
 /** Every process renews its lease in the ledger every few seconds, and begins to count anew when it was late. */
