@@ -113,7 +113,7 @@ async function revokeOthers(
   for (const id of await revokeGrantsWithin(query, whose)) await recordRevoked(query, by, id)
 }
 
-type Consent = Pick<NewGrant, 'workspaceId' | 'personId' | 'mode'>
+type Consent = Pick<NewGrant, 'workspaceId' | 'personId' | 'clientId' | 'mode'>
 
 const consentRow = z.object({
   shard: z.int(),
@@ -127,9 +127,11 @@ const consentRow = z.object({
  * Locks the workspace and the person: whoever is removed from it, or sets another password, meanwhile either comes first or takes this
  * grant away with the others. What is done under the locks makes room for it.
  */
-async function lockForNewGrant(query: Query, { workspaceId, personId, mode }: Consent, makeRoom: () => Promise<void>) {
+async function lockForNewGrant(query: Query, consent: Consent, makeRoom: () => Promise<void>) {
+  const { workspaceId, personId, mode } = consent
   await query('select from workspaces where id = $1 for no key update', [workspaceId])
   await requireUnblocked(query, personId)
+  await lockAccounts(query, consent)
   await makeRoom()
   const { rows } = await query(
     `select w.shard, case $3 when 'live' then w.live_account_id else w.test_account_id end as "accountId", m.role,
@@ -147,6 +149,18 @@ async function lockForNewGrant(query: Query, { workspaceId, personId, mode }: Co
   requireFewer('The workspace has', found.grants, GRANTS_OF_WORKSPACE)
   requireFewer('You have', found.own, GRANTS_OF_PERSON)
   return found
+}
+
+/** That of the grant, and those whose grants it may replace: in one order, so that two consents of a person never wait for each other. */
+async function lockAccounts(query: Query, { workspaceId, personId, clientId, mode }: Consent): Promise<void> {
+  await query(
+    `select from accounts where id in (
+       select case $2 when 'live' then live_account_id else test_account_id end from workspaces where id = $1
+       union select c.account_id from grants g join credentials c on c.id = g.id
+       where g.person_id = $3 and g.client_id = $4 and g.revoked_at is null)
+     order by id for no key update`,
+    [workspaceId, mode, personId, clientId],
+  )
 }
 
 function requireFewer(who: string, grants: number, most: number): void {
