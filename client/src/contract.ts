@@ -1658,12 +1658,21 @@ export type GetRequestAnswer =
       cost: Money
       /** How the call ran; null where that was not kept. */
       detail: {
+        /** What the account had left when it had ended; null for a token that may not see it. */
+        balance_after: Money | null
         evidence: {
           [name: string]: unknown
         }
         first_byte_ms: number | null
         /** How the price was worked out. */
         formula: string | null
+        /** What was held for it when it began, and each time that this grew. */
+        hold: {
+          amount: Money
+          at_ms: number
+        }[]
+        /** The version of the price that it was charged by. */
+        price_version: string | null
         /** By which route of the model the call went, and why. */
         routing: {
           reason: 'sticky' | 'failover' | 'spill' | 'only'

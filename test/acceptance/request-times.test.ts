@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test'
 import { VIDEO_MODEL } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
-import { explainId } from '../../server/src/ledger/explain.ts'
+import { callLines, readCall } from '../../server/src/operate/call-view.ts'
 import { DEFAULT_RERANK_MODEL } from '../../server/src/upstreams/adapters/rerank.ts'
 import { ask, makeCustomer, startInstallation } from './installation.ts'
 import { ALL_PROTOCOLS, chargeOf, evidenceOf, hear, question, streamed } from './models/streams.ts'
@@ -102,9 +102,13 @@ describe('the record of a request', () => {
     const { id } = await hear(url, secret, question('openai', MODEL))
     await evidenceOf(url, secret, id)
     const { rows } = await pool.query("select id from upstreams where slot like '%openai%' and mode = 'test'")
-    const told = (await explainId(pool, id)).join('\n')
-    assert.match(told, new RegExp(`Model: ${MODEL}\\. First byte after [\\d.]+ ms\\.`))
-    assert.match(told, /Attempt 1: \S+, upstream [0-9a-f-]{36}, from [\d.]+ to [\d.]+ ms: answered 200\./)
+    const call = await readCall(pool, id)
+    const told = callLines(call ?? assert.fail()).join('\n')
+    assert.match(
+      told,
+      new RegExp(`^Call \\S+ \\(chat_completions, ${MODEL}\\) (.*\\n)*.*first byte after [\\d.]+ ms\\n`),
+    )
+    assert.match(told, /Attempt 1: \S+, upstream [0-9a-f-]{36}, from [\d.]+ to [\d.]+ ms: answered 200/)
     const upstream = rows.find((row) => told.includes(row.id))
     assert.ok(upstream !== undefined, told)
     assert.ok(!(await ask(url, secret, `/v1/requests/${id}`)).text.includes(upstream.id))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { listRequests } from '../../server/src/ledger/requests.ts'
+import { listRequests } from '../../server/src/ledger/list-requests.ts'
 import { ask, call, errorOf, ids, makeCustomer, makeKey, startInstallation } from './installation.ts'
 import { nodesOf } from './plan-nodes.ts'
 

@@ -169,7 +169,7 @@ describe('farebox credit', () => {
       /^The workspace will be closed at \d{4}-\d\d-\d\dT[\d:.]+Z: until an owner cancels that, .*\nAdded 5\.000000000 USD of credit/,
     )
     await close('closed')
-    for (const kind of [[], ['--promotion']])
+    for (const kind of [[], ['--kind', 'promotion']])
       assert.match(await refused('credit', workspaceId, '5', ...kind), /this workspace is closed for good/)
     for (const line of [
       ['accounts', 'tier', workspaceId, 'growth'],
@@ -195,7 +195,7 @@ describe('farebox credit', () => {
     )
     const entries = async () =>
       (await pool.query('select from entries where account_id = $1', [testAccountId])).rowCount
-    for (const kind of [[], ['--promotion']])
+    for (const kind of [[], ['--kind', 'promotion']])
       assert.match(
         await refused('credit', workspaceId, '5', '--test', ...kind),
         /the grace period of this workspace ended at \S+Z: it cannot be canceled .* no credit can be added/,
@@ -252,7 +252,7 @@ describe('farebox credit --reverse', () => {
 
   it('ends a promotion, of which what was spent stays spent', async () => {
     const { workspaceId, workspace } = await makeCustomer(pool)
-    const added = await said('credit', workspaceId, '2', '--promotion')
+    const added = await said('credit', workspaceId, '2', '--kind', 'promotion')
     const [, entryId = ''] = /as entry (\S+)\.\n$/.exec(added) ?? []
     assert.match(
       await said('credit', '--reverse', entryId),
@@ -338,9 +338,9 @@ describe('farebox ledger explain', () => {
     const callId = called.headers.get('x-request-id') ?? ''
     assert.match(
       await explain(quoteId),
-      new RegExp(`\nCall ${callId} has used it:\nCall ${callId} \\(chat_completions\\) was posted`),
+      new RegExp(`\nCall ${callId} has used it:\nCall ${callId} \\(chat_completions, sandbox/text\\) was charged`),
     )
-    assert.match(await explain(callId), /was posted at .*\nIt charged 0\.\d{9} USD/)
+    assert.match(await explain(callId), /was charged 0\.\d{9} USD\. It ended at .*\nCustomer: A customer, /)
     assert.match(await explain(workspaceId), new RegExp(`^Account ${workspaceId}, A customer`))
     assert.match(await explain(testAccountId), /is active\.\nIt was credited 1\.000000000 USD/)
     assert.match(
@@ -369,7 +369,7 @@ describe('farebox ledger explain', () => {
     assert.equal(told.status, 200, JSON.stringify(body))
     assert.match(
       await said('ledger', 'explain', body.output.task_id),
-      /is open, run by the workers\.\n(?:.*\n)*It is a task of sandbox\/video: [A-Z]+, created at /,
+      /is running since .*, by the workers\.\n(?:.*\n)*Task: of sandbox\/video, [A-Z]+, created at /,
     )
   })
 })

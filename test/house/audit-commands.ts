@@ -392,7 +392,7 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
       const { workspaceId, accountId } = await makeCustomer(pool)
       const subject = ids.next()
       return {
-        line: ['credit', workspaceId, '5', '--promotion', '--expires', '2099-01-31', '--id', subject],
+        line: ['credit', workspaceId, '5', '--kind', 'promotion', '--expires', '2099-01-31', '--id', subject],
         deed: () => ({
           ...{ action: 'account.credited', workspaceId, subject, before: null },
           after: { usd: '5.000000000', kind: 'promotion', accountId, expiresAt: '2099-01-31T00:00:00.000Z' },

@@ -8,6 +8,7 @@ import { type AuditEntry, listAudit, record } from '../../server/src/storage/aud
 import { inTransaction } from '../../server/src/storage/transaction.ts'
 import { ids, makeCustomer } from '../identity/customers.ts'
 import { needlesOf, needlesOfTexts, search, textPlace } from '../identity/secrets-nowhere-search.ts'
+import { callOf, openSession } from '../ledger/session.ts'
 import { commandsOf } from './audit-commands.ts'
 import { startAuditInstallation } from './audit-installation.ts'
 import { startShell } from './command-shell.ts'
@@ -37,7 +38,11 @@ describe('a command', () => {
   })
 
   it('that reads writes nothing at all', async () => {
-    const { workspaceId, accountId, keyId } = await makeCustomer(pool)
+    const { workspaceId, accountId, keyId } = await makeCustomer(pool, { paid: 5n })
+    const session = await openSession(databaseUrl)
+    const running = callOf({ accountId, credentialId: keyId }, { hold: 1n })
+    await session.begin(running)
+    await session.close()
     const personId = ids.next()
     await pool.query("insert into people (id, email, name) values ($1, 'reader@example.com', 'A Reader')", [personId])
     await pool.query(
@@ -66,6 +71,7 @@ describe('a command', () => {
       'keys show': [keyId],
       'ledger explain': [accountId],
       'people show': [personId],
+      'requests show': [running.id],
       'members list': [workspaceId],
       'quota show': [quotaId],
     }

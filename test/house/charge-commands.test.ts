@@ -32,7 +32,7 @@ async function makeCharged() {
   const { rows } = await pool.query('select live_account_id as id from workspaces where id = $1', [workspaceId])
   const accountId: string = rows[0].id
   await said('credit', workspaceId, '4.60')
-  await said('credit', workspaceId, '0.40', '--promotion')
+  await said('credit', workspaceId, '0.40', '--kind', 'promotion')
   const party = { accountId, credentialId: await makeCredential(pool, accountId) }
   const call = callOf(party, { hold: 2_000_000_000n })
   await session.begin(call)

@@ -72,7 +72,7 @@ describe('farebox accounts and keys', () => {
     const secret = first(key, KEY)
     assert.equal(await statusOf(secret, { hold: 1_000 }), 402)
     assert.match(
-      await said('credit', account, '5', '--promotion'),
+      await said('credit', account, '5', '--kind', 'promotion'),
       new RegExp(`^To retry safely, add: --id (${ID})\nAdded 5.000000000 USD of promotional credit as entry \\1.\n$`),
     )
     const { status, body } = await ask(gateway.url, secret, { hold: 1_000 })
@@ -276,7 +276,7 @@ describe('farebox credit', () => {
 
   it('adds a promotion that ends, which earns no tier', async () => {
     const { workspaceId, accountId } = await makeCustomer(pool)
-    const options = ['--promotion', '--expires', '2099-06-30T12:00:00+02:00']
+    const options = ['--kind', 'promotion', '--expires', '2099-06-30T12:00:00+02:00']
     await said('credit', workspaceId, '0.000000001', ...options)
     assert.deepEqual(await moneyOf(accountId), { credited: 1n, promo: 1n, paid: 0n })
     const { rows } = await pool.query('select expires_at from promotions where account_id = $1', [accountId])
@@ -296,7 +296,7 @@ describe('farebox credit', () => {
     const { workspaceId, workspace } = await makeCustomer(pool)
     const [paid, given] = [ids.next(), ids.next()]
     for (let n = 0; n < 2; n += 1) await said('credit', workspaceId, '12.5', '--id', paid)
-    await said('credit', workspaceId, '1', '--promotion', '--test', '--id', given)
+    await said('credit', workspaceId, '1', '--kind', 'promotion', '--test', '--id', given)
     const actor = `operator ${userInfo().username}`
     assert.deepEqual(await deedsOf(workspaceId), [
       {
@@ -502,7 +502,7 @@ describe('farebox says what is wrong', () => {
     [
       'paid money that ends',
       ['credit', NOBODY, '1', '--expires', '2099-01-01'],
-      '--expires is only for --promotion: paid credit does not expire',
+      '--expires is only for --kind promotion: paid credit does not expire',
     ],
   ] as const) {
     it(`when it is given ${what}`, async () => {

@@ -49,7 +49,7 @@ describe('farebox ledger', () => {
     })
     assert.match(
       (await ledger('explain', call.id)).output,
-      /was posted at .*charged 2\.000000000 USD.*overrun \(our loss\) 0\.5/s,
+      /was charged 2\.000000000 USD\. It ended at .*overrun 0\.500000000 USD \(our loss\)/s,
     )
     assert.match(
       (await ledger('explain', party.accountId)).output,
@@ -97,7 +97,7 @@ describe('farebox ledger', () => {
     await session.begin(running, ended)
     await session.end(postOf(ended, 5n))
     for (const { id } of [running, ended]) assert.equal((await ledger('resolve', id, '--void')).code, 1)
-    assert.match((await ledger('explain', running.id)).output, /is open, run by process/)
+    assert.match((await ledger('explain', running.id)).output, /is running since .*, by process/)
     assert.deepEqual(await moneyOf(pool, party), { credited: 1_000n, debt: 0n, charged: 5n, held: 10n, promo: 0n })
   })
 

@@ -79,7 +79,7 @@ describe("the operator's way", () => {
       output,
       new RegExp(`backend  active  ${cost} USD this month  budget 5\\.000000000 USD per month, ${left} left$`, 'm'),
     )
-    assert.match(output, new RegExp(`^It charged ${cost} USD to account `, 'm'))
+    assert.match(output, new RegExp(`was charged ${cost} USD\\. It ended at `, 'm'))
     assert.match(output, /^The ledger is consistent: every invariant holds\.$/m)
     assert.match(output, /model\.price_set/)
     assert.match(readLog(), /"ready":true[\s\S]*"msg":"stopped"/)

@@ -4,7 +4,7 @@ import { inShort } from '../callers/request-records.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
-import { endedLately } from '../ledger/requests.ts'
+import { endedLately } from '../ledger/list-requests.ts'
 import { makersOf } from './request-makers.ts'
 
 /** Calls as they end, for whoever watches. However many do, this process asks once a second for all of them, and never where nobody does. */

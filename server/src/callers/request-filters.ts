@@ -4,7 +4,7 @@ import { isKey } from '../gateway/idempotency.ts'
 import { invalidRequest } from '../kernel/fault.ts'
 import { isId } from '../kernel/ids.ts'
 import { usd } from '../kernel/money.ts'
-import type { Position, RequestFilter } from '../ledger/requests.ts'
+import type { Position, RequestFilter } from '../ledger/list-requests.ts'
 
 /** By what lists of calls are looked through, for callers and for members. */
 
@@ -88,9 +88,15 @@ export function cursorOf({ endedUs, id }: Position): string {
   return Buffer.from(`${endedUs} ${id}`).toString('base64url')
 }
 
+/** Undefined for what is none. */
+export function positionOf(cursor: string): Position | undefined {
+  const [, us, id] = /^(\d{1,18}) ([0-9a-f-]{36})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1')) ?? []
+  return us !== undefined && id !== undefined && isId(id) ? { endedUs: BigInt(us), id } : undefined
+}
+
 function readCursor(text: string, context: z.RefinementCtx): Position {
-  const [, us, id] = /^(\d{1,18}) ([0-9a-f-]{36})$/.exec(Buffer.from(text, 'base64url').toString('latin1')) ?? []
-  if (us !== undefined && id !== undefined && isId(id)) return { endedUs: BigInt(us), id }
+  const position = positionOf(text)
+  if (position !== undefined) return position
   context.addIssue({ code: 'custom', message: 'is not a valid cursor: use one that this endpoint returned' })
   return z.NEVER
 }

@@ -4,18 +4,11 @@ import { money, moneyBody } from '../api/money.ts'
 import { ROUTE_REASONS } from '../gateway/plan.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
-import { nanos } from '../kernel/money.ts'
+import { nanos, usd } from '../kernel/money.ts'
+import { listRequests, type RequestFilter } from '../ledger/list-requests.ts'
 import { findOpen, type OpenRequest } from '../ledger/open-requests.ts'
 import { PLACES, type Posting, postingsOf } from '../ledger/postings.ts'
-import {
-  correctionsOf,
-  type EndedRequest,
-  findEnded,
-  type LedgerLine,
-  listRequests,
-  type RequestFilter,
-  type WhoseRequests,
-} from '../ledger/requests.ts'
+import { correctionsOf, type EndedRequest, findEnded, type LedgerLine, type WhoseRequests } from '../ledger/requests.ts'
 import { termsOf } from './formula-terms.ts'
 import { cursorOf } from './request-filters.ts'
 
@@ -88,6 +81,15 @@ export const requestInFull = requestInShort.extend({
         .strictObject({ slot: z.string(), upstream_model: z.string(), reason: z.enum(ROUTE_REASONS) })
         .nullable()
         .meta({ description: 'By which route of the model the call went, and why.' }),
+      price_version: z.string().nullable().meta({
+        description: 'The version of the price that it was charged by.',
+      }),
+      hold: z
+        .array(z.strictObject({ at_ms: z.number(), amount: moneyBody }))
+        .meta({ description: 'What was held for it when it began, and each time that this grew.' }),
+      balance_after: moneyBody
+        .nullable()
+        .meta({ description: 'What the account had left when it had ended; null for a token that may not see it.' }),
       timeline: z.record(z.string(), z.number()),
       first_byte_ms: milliseconds,
     })
@@ -105,20 +107,23 @@ export const openRequest = z.strictObject({
   end_user: endUser,
   tags,
 })
+/** Who asks for one of somebody's calls. */
+type RequestReader = { readonly whose: Exclude<WhoseRequests, 'everybody'>; readonly seesBalance: boolean }
+
 /** One of somebody's calls, as it ended or as it stands. */
-export async function requestOf(pool: pg.Pool, whose: WhoseRequests, id: Id) {
-  const { body } = await requestWithCredential(pool, whose, id)
+export async function requestOf(pool: pg.Pool, reader: RequestReader, id: Id) {
+  const { body } = await requestWithCredential(pool, reader, id)
   return body
 }
 
 /** With the credential that it was made by; null of one that never held anything. */
-export async function requestWithCredential(pool: pg.Pool, whose: WhoseRequests, id: Id) {
+export async function requestWithCredential(pool: pg.Pool, { whose, seesBalance }: RequestReader, id: Id) {
   // In this order: one that ends between the two is found by the second.
   const open = await findOpen(pool, whose, id)
   if (open !== undefined) return { credentialId: open.credential_id, body: ofOpen(open) }
   const ended = await findEnded(pool, whose, id)
   if (ended === undefined) throw new Fault('resource_not_found')
-  return { credentialId: ended.credential_id, body: inFull(ended, await correctionsOf(pool, id)) }
+  return { credentialId: ended.credential_id, body: inFull(ended, await correctionsOf(pool, id), seesBalance) }
 }
 
 /** A page of somebody's calls that have ended, as both APIs tell it. */
@@ -163,7 +168,7 @@ function partedTag(tag: string): [name: string, value: string] {
   return [tag.slice(0, at), tag.slice(at + 1)]
 }
 
-function inFull(row: EndedRequest, corrections: readonly LedgerLine[]) {
+function inFull(row: EndedRequest, corrections: readonly LedgerLine[], seesBalance: boolean) {
   return {
     ...inShort(row),
     // What is free was executed too, and is counted nowhere.
@@ -198,7 +203,7 @@ function inFull(row: EndedRequest, corrections: readonly LedgerLine[]) {
         })),
     ],
     // The reason is one of ours: the gateway wrote it.
-    detail: row.detail && (shownTo(row.detail) as z.input<typeof requestInFull>['detail']),
+    detail: row.detail && (shownDetail(row.detail, seesBalance) as z.input<typeof requestInFull>['detail']),
   }
 }
 
@@ -207,8 +212,14 @@ function toldPosting({ at, entry, debit, credit, amount }: Posting) {
 }
 
 /** Which of a slot's upstreams was asked is for operators alone. */
-function shownTo({ model, upstream, ...detail }: NonNullable<EndedRequest['detail']>) {
-  return { ...detail, upstream: upstream.map(({ upstream_id, ...attempt }) => attempt) }
+function shownDetail(kept: NonNullable<EndedRequest['detail']>, seesBalance: boolean) {
+  const { model, upstream, hold, balance_after: after, ...detail } = kept
+  return {
+    ...detail,
+    upstream: upstream.map(({ upstream_id, ...attempt }) => attempt),
+    hold: hold.map(({ at_ms, usd: held }) => ({ at_ms, amount: money(usd(held)) })),
+    balance_after: after === null || !seesBalance ? null : money(usd(after)),
+  }
 }
 
 export function ofOpen(row: OpenRequest) {

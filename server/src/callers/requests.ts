@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { fromLedger } from '../api/from-ledger.ts'
 import { parsed } from '../api/route.ts'
 import { claimKeyOf, IDEMPOTENCY, isKey } from '../gateway/idempotency.ts'
+import { seesBalance } from '../gateway/require-scope.ts'
 import type { Caller } from '../identity/caller.ts'
 import { Fault, invalidRequest } from '../kernel/fault.ts'
 import { isId } from '../kernel/ids.ts'
@@ -97,7 +98,8 @@ export const REQUEST_ROUTES: readonly CallerRoute[] = [
 
 async function ownRequest({ pool }: Pick<CallerParts, 'pool'>, caller: Caller, id: string) {
   if (!isId(id)) throw new Fault('resource_not_found')
-  return fromLedger(requestOf(pool, await whoseRecords(pool, caller), id))
+  const reader = { whose: await whoseRecords(pool, caller), seesBalance: seesBalance(caller) }
+  return fromLedger(requestOf(pool, reader, id))
 }
 
 const inMs = (seconds: number | undefined) => (seconds === undefined ? undefined : seconds * 1_000)

@@ -35,6 +35,7 @@ const GROUPS: readonly Group[] = [
     'budgets',
     'grants',
     'credit',
+    'requests',
     'charges',
     'spend',
     'quota',

@@ -4,6 +4,7 @@ import type { Calls, Unheard } from '../calls/calls.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { FAULTS, Fault, type FaultCode, unavailable } from '../kernel/fault.ts'
 import { largestThat } from '../kernel/largest.ts'
+import type { Nanos } from '../kernel/money.ts'
 import type { Held } from '../pricing/terms.ts'
 import type { MoneyAdvice } from '../wording/money-advice.ts'
 import { ceilingName } from '../wording/money-words.ts'
@@ -56,10 +57,15 @@ export type Grower = {
   readonly stop: (reason: unknown) => void
 }
 
+/** A time of the process's clock. */
+export type HoldStep = { readonly atMs: number; readonly amount: Nanos }
+
 /** The hold of one stream. */
 export type Growth = {
   /** What it holds now. */
   readonly held: () => Held
+  /** When it was raised, and to how much. */
+  readonly steps: () => readonly HoldStep[]
   /** Has it told where there is no more before anything has come, at once where that is so already. Call off what comes back. */
   readonly whenShort: (work: () => void) => () => void
   /** Why there is no more; undefined where nobody has met a limit. */
@@ -94,6 +100,8 @@ const RETRY_MS = 250
 const RETRY_MOST_MS = 1_000
 /** By time, nobody looks more often. */
 const LOOK_MS = 125
+/** How many steps are kept for the record of a call; of more, the latest. */
+const STEPS_KEPT = 60
 
 type Parts = {
   readonly extend: Calls['extend']
@@ -137,6 +145,7 @@ export function createGrowths({ extend, clock }: Parts): CreateGrowth {
     let latest: unknown
     let covered = firstTokens(counted)
     let slice = sliceFor(covered)
+    const steps: HoldStep[] = []
     /** How much was asked for last. */
     let step = covered
     const beganMs = clock.monotonicMs()
@@ -222,6 +231,8 @@ export function createGrowths({ extend, clock }: Parts): CreateGrowth {
       step = tokens - covered
       covered = tokens
       slice = next
+      steps.push({ atMs: clock.monotonicMs(), amount: next.held.most })
+      if (steps.length > STEPS_KEPT) steps.shift()
       return answer
     }
 
@@ -252,6 +263,7 @@ export function createGrowths({ extend, clock }: Parts): CreateGrowth {
     if (counted.by === 'time') void lookInTime(counted.tokensPerSecond)
     return {
       held: () => slice.held,
+      steps: () => steps,
       whenShort(work) {
         abort = work
         if (reason !== undefined) work()

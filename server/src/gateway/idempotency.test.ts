@@ -53,9 +53,12 @@ type Ended = Awaited<ReturnType<Parts['findEnded']>>
 const DETAIL = {
   model: null,
   status: 200,
+  price_version: null,
   formula: null,
   evidence: {},
   upstream: [],
+  hold: [],
+  balance_after: null,
   timeline: {},
   first_byte_ms: null,
   routing: null,

@@ -144,7 +144,7 @@ export function createPipeline(parts: Parts): Pipeline {
       [headerNames.priceVersion]: held.terms.version,
     }
     const heldNow = () => growth?.held() ?? held
-    const running = { request, plan, held, sent, times }
+    const running = { request, plan, held, first, growth, sent, times }
     if (sent.outcome === 'streaming') {
       // The body takes the call with it: it ends when the body has, not when this function returns.
       const relayed = relay({
@@ -169,7 +169,7 @@ export function createPipeline(parts: Parts): Pipeline {
     if (handedOver !== undefined) {
       times.note('firstByte')
       // The end of the task adds what it cost, and why.
-      records.add(id, runOf({ plan, sent, status: handedOver.status, times }))
+      records.add(id, runOf({ ...running, status: handedOver.status }))
       // The answer that tells its end has what it cost.
       headers[headerNames.held] = formatUsd(held.most)
       return { ...handedOver, headers: { ...handedOver.headers, ...headers } }

@@ -1,14 +1,18 @@
-import type { UnitPrice } from '../kernel/money.ts'
+import { formatUsd, type UnitPrice } from '../kernel/money.ts'
 import { decimalText } from '../kernel/rational.ts'
 import type { Measured } from '../pricing/priced.ts'
 import type { Terms } from '../pricing/terms.ts'
+import type { Growth, Slice } from './growth.ts'
 import type { Outcome } from './judge.ts'
 import type { Attempt, Plan, Sent } from './plan.ts'
-import type { RecordDetail, RecordedAttempt, RecordedRouting } from './records.ts'
+import type { RecordDetail, RecordedAttempt, RecordedHold, RecordedRouting } from './records.ts'
 import type { Stopwatch } from './stopwatch.ts'
 
 type CallFacts = {
   readonly plan: Pick<Plan, 'model'>
+  /** What it was begun with, and how that grew. */
+  readonly first: Pick<Slice, 'held'>
+  readonly growth: Pick<Growth, 'steps'> | undefined
   readonly sent: Sent
   /** As the caller was told it. */
   readonly status: number
@@ -16,24 +20,31 @@ type CallFacts = {
 }
 
 /** What is kept of how a call ran, for its owner to look up. Nothing of its bodies is. */
-export function runOf({ plan, sent, status, times }: CallFacts): Omit<RecordDetail, 'formula' | 'evidence'> {
+export function runOf(facts: CallFacts): Omit<RecordDetail, keyof PriceDetail | 'balance_after'> {
+  const { plan, sent, status, times } = facts
   const { firstByte = null, ...timeline } = times.noted
   return {
     model: plan.model ?? null,
     status,
     upstream: attemptsOf(sent, times),
     routing: routingOf(sent),
+    hold: holdOf(facts),
     timeline,
     first_byte_ms: firstByte,
   }
 }
 
+export type PriceDetail = Pick<RecordDetail, 'price_version' | 'formula' | 'evidence'>
+
 /** And of why it cost what it did. */
-export function priceOf(
-  terms: Terms,
-  { measured }: Pick<Outcome, 'measured'>,
-): Pick<RecordDetail, 'formula' | 'evidence'> {
-  return { formula: formulaOf(terms, measured), evidence: evidenceOf(measured) }
+export function priceOf(terms: Terms, { measured }: Pick<Outcome, 'measured'>): PriceDetail {
+  return { price_version: terms.version, formula: formulaOf(terms, measured), evidence: evidenceOf(measured) }
+}
+
+function holdOf({ first, growth, times }: CallFacts): readonly RecordedHold[] {
+  const begun = { at_ms: times.noted.begun ?? 0, usd: formatUsd(first.held.most) }
+  if (growth === undefined) return [begun]
+  return [begun, ...growth.steps().map(({ atMs, amount }) => ({ at_ms: times.since(atMs), usd: formatUsd(amount) }))]
 }
 
 function routingOf({ routing }: Sent): RecordedRouting | null {

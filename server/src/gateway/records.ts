@@ -14,6 +14,8 @@ export type RecordDetail = {
   /** By the name that the caller asked for; null for what is no model's. */
   readonly model: string | null
   readonly status: number
+  /** By which version of its price it was charged. */
+  readonly price_version: string
   readonly formula: string | null
   readonly evidence: Readonly<Record<string, string | number | boolean | null>>
   readonly upstream: readonly RecordedAttempt[]
@@ -21,9 +23,16 @@ export type RecordDetail = {
   readonly routing: RecordedRouting | null
   /** Milliseconds since the request came. */
   readonly timeline: Readonly<Record<string, number>>
+  /** What was held for it, and each time that this grew. */
+  readonly hold: readonly RecordedHold[]
+  /** In USD, what the account had left when it had ended. */
+  readonly balance_after: string
   /** As the timeline: when the first byte of the answer's body went to the caller; null where nobody was there for it. */
   readonly first_byte_ms: number | null
 }
+
+/** As the timeline, and in USD. */
+export type RecordedHold = { readonly at_ms: number; readonly usd: string }
 
 export type RecordedRouting = { readonly slot: string; readonly upstream_model: string; readonly reason: RouteReason }
 

@@ -1,9 +1,10 @@
 import type { Settlement, TaskEnd, Usage } from '../calls/call.ts'
 import { type Calls, NO_USAGE } from '../calls/calls.ts'
 import type { Caller } from '../identity/caller.ts'
-import { ZERO } from '../kernel/money.ts'
+import { formatUsd, ZERO } from '../kernel/money.ts'
 import type { Held } from '../pricing/terms.ts'
 import { type CallRequest, windowsOf } from './call-request.ts'
+import type { Growth, Slice } from './growth.ts'
 import type { Outcome } from './judge.ts'
 import { lossRoute } from './loss-guard.ts'
 import type { Plan, Sent } from './plan.ts'
@@ -24,6 +25,8 @@ export type Running = {
   readonly request: CallRequest
   readonly plan: Plan
   readonly held: Held
+  readonly first: Pick<Slice, 'held'>
+  readonly growth: Pick<Growth, 'steps'> | undefined
   readonly sent: Sent
   readonly times: Stopwatch
 }
@@ -34,7 +37,8 @@ export type Settled = Pick<Outcome, 'ending' | 'measured' | 'fault'>
 export type Settle = (running: Running, outcome: Settled, status: number, isHeard?: boolean) => Promise<Settlement>
 
 export function createSettle({ end, overran, records }: Parts): Settle {
-  return async ({ request, plan, held, sent, times }, outcome, status, isHeard = true) => {
+  return async (running, outcome, status, isHeard = true) => {
+    const { request, plan, held, sent, times } = running
     const { id, caller, operation } = request
     const task = plan.task && notCreated(outcome)
     const { loss, ...judged } = outcome.ending
@@ -56,7 +60,8 @@ export function createSettle({ end, overran, records }: Parts): Settle {
     if (settlement.overrun > ZERO) overran({ id, operation: operation.id, amount: settlement.overrun, loss })
     // What goes to the caller only now, a whole answer or the end of a stream that had nothing before it, goes in this turn.
     if (isHeard) times.noteAs('firstByte', 'settled')
-    records.add(id, { ...runOf({ plan, sent, status, times }), ...priceOf(held.terms, outcome) })
+    const balance = { balance_after: formatUsd(settlement.free) }
+    records.add(id, { ...runOf({ ...running, status }), ...priceOf(held.terms, outcome), ...balance })
     return settlement
   }
 }

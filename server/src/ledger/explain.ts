@@ -2,32 +2,10 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, nanos } from '../kernel/money.ts'
-import { recordDetail } from './requests.ts'
 
 const money = z.bigint().transform((amount) => `${formatUsd(nanos(amount))} USD`)
 const time = z.date().transform((at) => at.toISOString())
 
-const hold = z.object({
-  account_id: z.string(),
-  credential_id: z.string(),
-  /** Null of a task, which any worker ends. */
-  owner_id: z.string().nullable(),
-  operation: z.string(),
-  amount: money,
-  begun_at: time,
-  unsettled_at: time.nullable(),
-})
-const charge = z.object({
-  account_id: z.string(),
-  credential_id: z.string().nullable(),
-  operation: z.string().nullable(),
-  outcome: z.string(),
-  amount: money,
-  promo: z.bigint(),
-  overrun: z.bigint(),
-  begun_at: time.nullable(),
-  ended_at: time,
-})
 const entry = z.object({
   id: z.string(),
   account_id: z.string(),
@@ -38,7 +16,11 @@ const entry = z.object({
   debt: z.bigint(),
   overrun: z.bigint(),
   corrects: z.string().nullable(),
-  entered_at: time,
+  entered_at: z.date(),
+  /** By which who paid knows it, such as the number of a transfer. */
+  reference: z.string().nullable(),
+  /** For operators. */
+  note: z.string().nullable(),
 })
 const account = z.object({
   mode: z.string(),
@@ -53,40 +35,51 @@ const account = z.object({
   unsettled: z.int(),
 })
 
-const task = z.object({
-  model: z.string(),
-  state: z.string(),
-  created_at: time,
-  ended_at: time.nullable(),
-  code: z.string().nullable(),
-})
+export type Entry = z.output<typeof entry>
 
-/** What the ledger knows of an id, be it a call's, a task's, an entry's or an account's, in lines for an operator. */
+/** An entry, and those that correct what has the id. */
+export async function entriesAbout(pool: pg.Pool, id: Id): Promise<readonly Entry[]> {
+  const { rows } = await pool.query(
+    `select entries.*, reference, note from entries left join entry_notes on entry_id = id
+     where id = $1 or corrects = $1 order by entered_at, id`,
+    [id],
+  )
+  return z.array(entry).parse(rows)
+}
+
+/** What the ledger knows of an id that is an entry's or an account's, in lines for an operator. */
 export async function explainId(pool: pg.Pool, id: Id): Promise<readonly string[]> {
-  const one = async <T extends z.ZodType>(type: T, sql: string) =>
-    z.array(type).parse((await pool.query(sql, [id])).rows)
-  const [[open], [ended], [run], [made], entries, [holder]] = await Promise.all([
-    one(hold, 'select * from holds where id = $1'),
-    one(charge, 'select * from charges where id = $1'),
-    one(z.object({ detail: recordDetail }), 'select detail from request_records where id = $1'),
-    one(task, 'select model, state, created_at, ended_at, code from tasks where id = $1'),
-    one(entry, 'select * from entries where id = $1 or corrects = $1 order by entered_at, id'),
-    one(
-      account,
+  const [{ rows }, entries] = await Promise.all([
+    pool.query(
       `select accounts.*, credited + debt - charged - held as free,
          (select count(*)::integer from holds where account_id = $1 and unsettled_at is null) as open,
          (select count(*)::integer from holds where account_id = $1 and unsettled_at is not null) as unsettled
        from accounts where id = $1`,
+      [id],
     ),
+    entriesAbout(pool, id),
   ])
   return [
-    ...(open === undefined ? [] : linesOfHold(id, open)),
-    ...(ended === undefined ? [] : linesOfCharge(id, ended)),
-    ...(run === undefined ? [] : linesOfRun(run.detail)),
-    ...(made === undefined ? [] : [lineOfTask(made)]),
-    ...(holder === undefined ? [] : linesOfAccount(id, holder)),
-    ...entries.map((row) => lineOfEntry(row)),
+    ...z
+      .array(account)
+      .parse(rows)
+      .flatMap((row) => linesOfAccount(id, row)),
+    ...entries.map(entryLine),
   ]
+}
+
+const taskRow = z.object({
+  model: z.string(),
+  state: z.string(),
+  created_at: z.date(),
+  ended_at: z.date().nullable(),
+  code: z.string().nullable(),
+})
+
+/** The task that a call began; undefined where it began none. */
+export async function taskOfCall(pool: pg.Pool, id: Id) {
+  const { rows } = await pool.query('select model, state, created_at, ended_at, code from tasks where id = $1', [id])
+  return taskRow.optional().parse(rows[0])
 }
 
 const SHOWN = 100
@@ -108,65 +101,12 @@ export async function listUnsettled(pool: pg.Pool): Promise<readonly string[]> {
     )
 }
 
-function linesOfHold(id: Id, row: z.output<typeof hold>): readonly string[] {
-  const owner = row.owner_id === null ? 'the workers' : `process ${row.owner_id}`
-  const state =
-    row.unsettled_at === null
-      ? `is open, run by ${owner}`
-      : `is unsettled since ${row.unsettled_at}: its process ${row.owner_id ?? ''} is gone, and its usage is unknown`
-  return [
-    `Call ${id} (${row.operation}) ${state}.`,
-    `It holds ${row.amount} of account ${row.account_id}, by credential ${row.credential_id}, since ${row.begun_at}.`,
-    ...(row.unsettled_at === null
-      ? []
-      : [`When you know what the provider did: farebox ledger resolve ${id} --charge <usd>, or --void.`]),
-  ]
-}
-
-function linesOfCharge(id: Id, row: z.output<typeof charge>): readonly string[] {
-  if (row.credential_id === null) return [`Call ${id} was voided at ${row.ended_at} before it had begun.`]
-  return [
-    `Call ${id} (${row.operation}) was ${row.outcome} at ${row.ended_at}, begun at ${row.begun_at}.`,
-    `It charged ${row.amount} to account ${row.account_id}, by credential ${row.credential_id}${parts({ 'promotional credit': row.promo, 'overrun (our loss)': row.overrun })}.`,
-  ]
-}
-
-function linesOfRun({
-  model,
-  status,
-  upstream,
-  routing,
-  first_byte_ms,
-}: z.output<typeof recordDetail>): readonly string[] {
-  const asked = model === null ? '' : ` Model: ${model}.`
-  const firstByte = first_byte_ms === null ? '' : ` First byte after ${first_byte_ms} ms.`
-  return [
-    ...(status === null ? [] : [`The caller got status ${status}.${asked}${firstByte}`]),
-    ...(routing === null ? [] : [`Route: ${routing.upstream_model} of ${routing.slot} (${routing.reason}).`]),
-    ...upstream.map((attempt, at) => lineOfAttempt(attempt, at + 1)),
-  ]
-}
-
-type RecordedAttempt = z.output<typeof recordDetail>['upstream'][number]
-
-function lineOfAttempt({ slot, upstream_id, began_ms, ended_ms, ...how }: RecordedAttempt, place: number): string {
-  const whom = upstream_id === null ? slot : `${slot}, upstream ${upstream_id}`
-  const when = began_ms === null || ended_ms === null ? '' : `, from ${began_ms} to ${ended_ms} ms`
-  const { outcome, status, reason } = how
-  return `Attempt ${place}: ${whom}${when}: ${[outcome.replaceAll('_', ' '), status, reason].filter((part) => part !== null).join(' ')}.`
-}
-
 function linesOfAccount(id: Id, row: z.output<typeof account>): readonly string[] {
   return [
     `Account ${id} (${row.mode}) is ${row.active ? 'active' : 'closed'}${row.debt > 0n ? ', suspended because of its debt' : ''}.`,
     `It was credited ${row.credited} and charged ${row.charged}, holds ${row.held}, and has ${row.free} available${parts({ debt: row.debt, 'promotional credit left': row.promo })}.`,
     `Calls: ${row.open} open, ${row.unsettled} unsettled.`,
   ]
-}
-
-function lineOfTask({ model, state, created_at: since, ended_at: ended, code }: z.output<typeof task>): string {
-  const end = ended === null ? 'has not ended' : `ended at ${ended}${code === null ? '' : ` with ${code}`}`
-  return `It is a task of ${model}: ${state}, created at ${since}, ${end}.`
 }
 
 const claimed = z.array(z.object({ call_id: z.string() }))
@@ -180,10 +120,12 @@ export async function callOfQuote(pool: pg.Pool, credentialId: Id, nonce: string
   return claimed.parse(rows)[0]?.call_id
 }
 
-function lineOfEntry(row: z.output<typeof entry>): string {
+export function entryLine(row: Entry): string {
   const { credited, charged, promo, debt, overrun } = row
   const about = row.corrects === null ? `of account ${row.account_id}` : `corrects ${row.corrects}`
-  return `Entry ${row.id}, ${row.kind.replaceAll('_', ' ')} at ${row.entered_at}, ${about}${parts({ credited, charged, 'promotional credit': promo, debt, overrun })}.`
+  const sums = parts({ credited, charged, 'promotional credit': promo, debt, overrun })
+  const noted = [row.reference && `reference ${row.reference}`, row.note && `note: ${row.note}`].filter(Boolean)
+  return `Entry ${row.id}, ${row.kind.replaceAll('_', ' ')} at ${row.entered_at.toISOString()}, ${[`${about}${sums}`, ...noted].join(', ')}.`
 }
 
 /** Those that are not nothing, each by its name. */

@@ -20,6 +20,10 @@ export const ACTIONS = {
     load: async () => (await import('./grants.ts')).grants,
   },
   credit: { summary: 'add credit, or reverse it', load: async () => (await import('./credit.ts')).credit },
+  requests: {
+    summary: 'find calls of all customers, and show all that is known of one',
+    load: async () => (await import('./requests.ts')).requests,
+  },
   charges: {
     summary: 'correct what calls were charged',
     load: async () => [(await import('./refund-charge.ts')).refund],

@@ -12,15 +12,21 @@ import { type Closure, requireNotClosed } from '../workspaces/closures.ts'
 import { lockWorkspace } from '../workspaces/stops.ts'
 import { findWorkspace, type Workspace } from '../workspaces/workspaces.ts'
 import { action, field, flag, type OperatorParts } from './action.ts'
-import { accountField, futureOf, idField, textOf, unknown } from './fields.ts'
+import { accountField, choiceOf, futureOf, idField, textOf, unknown } from './fields.ts'
+
+const KINDS = { payment: 'payment', promotion: 'promotion' } as const
 
 const input = z.object({
   account: accountField().optional(),
   amount: field('usd', 'amount in USD', amountOf).optional(),
-  promotion: flag('promotional credit: spent first, and does not count towards a tier (default: a payment)'),
+  kind: field(
+    'kind',
+    'payment, such as a bank transfer with its --reference, or promotion: spent first, and does not count towards a tier (default: payment)',
+    (text) => choiceOf(text, KINDS),
+  ).optional(),
   expires: field(
     'time',
-    'when promotional credit expires, such as 2027-01-31T00:00:00Z (default: never)',
+    'when a promotion expires, such as 2027-01-31T00:00:00Z (default: never)',
     futureOf,
   ).optional(),
   reference: field(
@@ -55,11 +61,11 @@ const change = action({
 })
 
 async function add({ pool, ids, by, say }: OperatorParts, given: Omit<Input, 'reverse'>) {
-  const { account, amount, promotion, expires, test, reference, note } = given
+  const { account, amount, kind = 'payment', expires, test, reference, note } = given
   if (account === undefined || amount === undefined)
     throw new Error('name the account and the amount: farebox credit <account> <usd>, or --reverse <entry>')
-  if (expires !== undefined && !promotion)
-    throw new Error('--expires is only for --promotion: paid credit does not expire')
+  if (expires !== undefined && kind === 'payment')
+    throw new Error('--expires is only for --kind promotion: paid credit does not expire')
   const entryId: Id = given.id ?? ids.next()
   const workspace = await findWorkspace(pool, account).catch(unknown(`account ${account}`))
   // Told before it is sent: whoever is not sure whether it happened repeats it with this id, and adds nothing twice.
@@ -69,9 +75,8 @@ async function add({ pool, ids, by, say }: OperatorParts, given: Omit<Input, 're
     entryId,
     accountId: test ? workspace.testAccountId : workspace.liveAccountId,
     ...{ amount, reference, note },
-    ...(promotion ? { kind: 'promotion', ...expiresAt } : { kind: 'payment' }),
+    ...(kind === 'promotion' ? { kind, ...expiresAt } : { kind }),
   })
-  const kind = promotion ? 'promotion' : 'payment'
   return {
     ...{ id: entryId, amount, kind, mode: test ? 'test' : 'live', isNew, closure },
     explained: isNew ? [] : await explainId(pool, entryId),

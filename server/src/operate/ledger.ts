@@ -12,6 +12,7 @@ import { record } from '../storage/audit.ts'
 import { inTransaction } from '../storage/transaction.ts'
 import { accountLines, readAccount } from './account-view.ts'
 import { action, field, flag, type OperatorParts } from './action.ts'
+import { callLines, readCall } from './call-view.ts'
 import { idField, idOf, NO_INPUT } from './fields.ts'
 import { keyLines, readKeys } from './key-view.ts'
 
@@ -55,6 +56,8 @@ function explainable(text: string): string {
 
 /** By whatever name somebody has it. */
 async function linesOfId(pool: OperatorParts['pool'], id: Id): Promise<readonly string[]> {
+  const call = await readCall(pool, id)
+  if (call !== undefined) return callLines(call)
   const known = await explainId(pool, id)
   if (known.length > 0) return known
   const key = await findKey(pool, id).catch(orNothing)
@@ -80,7 +83,7 @@ async function quoteLines({ pool, settings }: OperatorParts, text: string): Prom
     `Quote for ${operation} of account ${accountId}, by key ${credentialId}: at most ${formatUsd(most)} USD, valid until ${expiresAt.toISOString()}.`,
     ...(callId === undefined
       ? ['No call has used it.']
-      : [`Call ${callId} has used it:`, ...(await explainId(pool, callId))]),
+      : [`Call ${callId} has used it:`, ...(await linesOfId(pool, callId))]),
   ]
 }
 

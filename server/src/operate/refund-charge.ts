@@ -5,8 +5,8 @@ import { formatUsd, NANOS_LIMIT, nanos, ZERO } from '../kernel/money.ts'
 import { refundCharge } from '../ledger/refund.ts'
 import { tellOwners } from '../people/owner-notices.ts'
 import { record } from '../storage/audit.ts'
-import { inTransaction } from '../storage/transaction.ts'
-import { workspaceOfAccount } from '../workspaces/workspaces.ts'
+import { inTransaction, OpenTransaction } from '../storage/transaction.ts'
+import { workspacesOfAccounts } from '../workspaces/account-owners.ts'
 import { action, field, flag, type OperatorParts } from './action.ts'
 import { amountOf, idOf, reasonOf } from './fields.ts'
 
@@ -62,7 +62,7 @@ async function refundOnce({ pool, by, letters: lettersOf }: OperatorParts, wante
     const usd = formatUsd(refunded.amount)
     const after = { usd, corrects: call, reason, kind }
     await record(query, by, { action: 'charge.refunded', of: accountId, subject: refundId, before: null, after })
-    const workspace = await workspaceOfAccount(query, accountId)
+    const workspace = (await workspacesOfAccounts(new OpenTransaction(query), [accountId])).get(accountId)
     if (letters === null || workspace === undefined) return made
     const letter = { what: 'charge_refunded', workspace: workspace.name, callId: call, amount: usd, reason } as const
     return { ...made, told: await tellOwners(query, letters, { workspaceId: workspace.id, letter }) }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { formatUsd, type Nanos, nanos } from '../kernel/money.ts'
 import { readSpendTop, SPEND_GROUPS, type Spend, type SpendGroup } from '../ledger/spend-top.ts'
-import { namesOfAccounts } from '../workspaces/workspaces.ts'
+import { workspacesOfAccounts } from '../workspaces/account-owners.ts'
 import { action, field, flag } from './action.ts'
 import { inColumns } from './columns.ts'
 import { choiceOf, timeOf, wholeNumber } from './fields.ts'
@@ -39,7 +39,7 @@ const top = action({
     const window = { fromSeconds: fromMs / 1_000, toSeconds: toMs / 1_000 }
     const report = await readSpendTop(pool, { by: group, mode, ...window, most: limit })
     const ids = group === 'customer' ? report.top.flatMap(({ item }) => item ?? []) : []
-    const names = await namesOfAccounts(pool, ids)
+    const names = await workspacesOfAccounts(pool, ids)
     return {
       by: group,
       mode,

@@ -7,7 +7,7 @@ import type { ReportedTask, TaskKind } from '../gateway/task-kind.ts'
 import type { Overrun } from '../gateway/tell-loss.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
-import { ZERO } from '../kernel/money.ts'
+import { formatUsd, ZERO } from '../kernel/money.ts'
 import type { Seal } from '../kernel/seal.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
@@ -151,9 +151,9 @@ export function createPoller(parts: Parts): Poller {
     // Another has settled it.
     if (hold === undefined) return
     const { ending, detail } = settlingOf({ id, accountId, slot, mode, created_at, ...hold }, report, seal)
-    const { overrun, endedNow } = await calls.endTask(ending)
+    const { overrun, endedNow, free } = await calls.endTask(ending)
     if (!endedNow) return
-    records.add(id, detail)
+    records.add(id, { ...detail, balance_after: formatUsd(free) })
     if (overrun > ZERO) overran({ id, operation: hold.operation, amount: overrun, loss: ending.loss })
   }
 

@@ -2,8 +2,7 @@ import type { Ending } from '../calls/call.ts'
 import { NO_USAGE } from '../calls/calls.ts'
 import { endingOf } from '../gateway/judge.ts'
 import { lossRoute } from '../gateway/loss-guard.ts'
-import { priceOf } from '../gateway/record-detail.ts'
-import type { RecordDetail } from '../gateway/records.ts'
+import { type PriceDetail, priceOf } from '../gateway/record-detail.ts'
 import type { HeldFor, ReportedTask } from '../gateway/task-kind.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
@@ -28,7 +27,7 @@ type Held = {
 type Settling = {
   readonly ending: Ending & Required<Pick<Ending, 'task'>>
   /** For its owner to look up. */
-  readonly detail: Pick<RecordDetail, 'formula' | 'evidence'>
+  readonly detail: PriceDetail
 }
 
 /**

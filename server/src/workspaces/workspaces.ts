@@ -192,31 +192,6 @@ export async function findWorkspace(pool: pg.Pool, id: Id): Promise<Workspace> {
   return workspaceRow.parse(rows[0])
 }
 
-const ownerRow = z.object({ id: z.string(), name: z.string() })
-
-/** Whose money it is; undefined for an account that belongs to no workspace. */
-export async function workspaceOfAccount(query: Query, accountId: Id): Promise<z.output<typeof ownerRow> | undefined> {
-  const { rows } = await query('select id, name from workspaces where live_account_id = $1 or test_account_id = $1', [
-    accountId,
-  ])
-  return ownerRow.optional().parse(rows[0])
-}
-
-const namedRows = z.array(ownerRow.extend({ account_id: z.string() }))
-
-/** Whose some accounts are, by the ids of the accounts. */
-export async function namesOfAccounts(
-  pool: pg.Pool,
-  accountIds: readonly Id[],
-): Promise<ReadonlyMap<Id, z.output<typeof ownerRow>>> {
-  const { rows } = await pool.query(
-    `select account_id, w.id, w.name from unnest($1::uuid[]) account_id
-     join workspaces w on w.live_account_id = account_id or w.test_account_id = account_id`,
-    [accountIds],
-  )
-  return new Map(namedRows.parse(rows).map(({ account_id: accountId, id, name }) => [accountId, { id, name }]))
-}
-
 const moneyRows = z.array(z.object({ id: z.string(), live: z.bigint(), test: z.bigint() }))
 
 /** What each of some workspaces has to spend, of either kind of money. */

@@ -15,6 +15,7 @@ import { listedTask, shownTasks } from '../../callers/tasks.ts'
 import { isCredentialOf } from '../../identity/credential-names.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { isId } from '../../kernel/ids.ts'
+import { may } from '../../kernel/role.ts'
 import { listOpen } from '../../ledger/open-requests.ts'
 import { accountIn } from '../../people/membership.ts'
 import { madeBy, makersOf } from '../request-makers.ts'
@@ -105,7 +106,8 @@ export const RECORD_ROUTES: readonly AccountRoute[] = [
     },
     async run({ pool }, { place, mode, params: { request_id: id = '' } }) {
       if (!isId(id)) throw new Fault('resource_not_found')
-      const found = await requestWithCredential(pool, { accountId: accountIn(place, mode) }, id)
+      const reader = { whose: { accountId: accountIn(place, mode) }, seesBalance: may(place.role, 'billing.read') }
+      const found = await requestWithCredential(pool, reader, id)
       const named = await makersOf(pool, [found])
       return { body: named<typeof found.body>(found) }
     },
