@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { startGateway } from '../../harness/gateways.ts'
+import { testCaller } from '../../harness/test-caller.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { type DataOperation, isSoldByUnit } from '../../server/src/catalogue/operation.ts'
-import { TIERS } from '../../server/src/catalogue/tiers.ts'
 import { digestOf } from '../../server/src/gateway/request-digest.ts'
-import type { Caller } from '../../server/src/identity/caller.ts'
 import { usd } from '../../server/src/kernel/money.ts'
-import { rational } from '../../server/src/kernel/rational.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { setPrice } from '../../server/src/pricing/prices.ts'
 import { createQuotes } from '../../server/src/pricing/quotes.ts'
@@ -318,25 +316,8 @@ describe('a request for a quote', () => {
 
 /** A quote as one of our processes would have made it at another time, or for another caller. */
 function forged(operation: DataOperation, query: string, { atMs = Date.now(), lifeSeconds = 300 } = {}) {
-  const caller: Caller = {
-    workspaceId: customer.workspaceId,
-    accountId: customer.accountId,
-    credentialId: customer.keyId,
-    mode: 'test',
-    tier: 'free',
-    limits: TIERS.free,
-    scopes: null,
-    networks: null,
-    onDisconnect: 'cancel',
-    holding: 'growing',
-    tags: [],
-    ceilings: [],
-    allowances: [],
-    budgetsOfCalls: null,
-    budget: null,
-    token: null,
-    priceMultiplier: rational(1n),
-  }
+  const { workspaceId, accountId, keyId: credentialId } = customer
+  const caller = testCaller({ workspaceId, accountId, credentialId, mode: 'test' })
   const { unit, unitPrice } = operation.price
   const quotes = createQuotes({ time: { nowMs: () => atMs }, masterKeys: [masterKey], lifeSeconds })
   const terms = { version: '0', rates: [{ unit, price: unitPrice, published: unitPrice, providerCost: null }] }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Gateway } from '../../harness/gateways.ts'
+import { killAndRestart } from '../../harness/kill-and-restart.ts'
 import { count, recordProof, seed, sometimes } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
@@ -117,23 +118,6 @@ async function send({ secrets }: Budgeted): Promise<number> {
   )
 }
 
-async function killAndRestart(isOver: () => boolean): Promise<number> {
-  const returns: Promise<void>[] = []
-  while (!isOver()) {
-    await delay(PAUSE_BETWEEN_KILLS_MS)
-    const living = team.filter((gateway) => !gateway.hasExited())
-    const victim = living[random.between(0, living.length - 1)]
-    if (victim === undefined || living.length < 2 || isOver()) continue
-    await victim.kill()
-    const comeBack = async () => {
-      team[team.indexOf(victim)] = await victim.restart()
-    }
-    returns.push(comeBack())
-  }
-  await Promise.all(returns)
-  return returns.length
-}
-
 type Spent = {
   readonly keyId: Id
   readonly tags: readonly string[]
@@ -181,7 +165,7 @@ describe('budgets of five kinds at once', () => {
           await delay(20)
         }
       }
-      const killing = killAndRestart(() => isOver)
+      const killing = killAndRestart(team, { random, pauseMs: PAUSE_BETWEEN_KILLS_MS, isOver: () => isOver })
       const watching = watch()
       const all = await Promise.all(Array.from({ length: CALLS_AT_ONCE }, () => send(budgeted)))
       const again = await Promise.all(all.filter((status) => status === 0).map(() => send(budgeted)))

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { TIERS } from '../../server/src/catalogue/tiers.ts'
+import { testCaller } from '../../harness/test-caller.ts'
 import { callerOf } from '../../server/src/http/caller.ts'
 import { createEdge, type EdgeParts } from '../../server/src/http/edge.ts'
 import type { Family } from '../../server/src/http/families.ts'
@@ -9,7 +9,6 @@ import type { Identify } from '../../server/src/identity/identify.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { FAULTS, Fault, type FaultCode } from '../../server/src/kernel/fault.ts'
 import { createIds } from '../../server/src/kernel/ids.ts'
-import { rational } from '../../server/src/kernel/rational.ts'
 import { createLog } from '../../server/src/telemetry/log.ts'
 import { createMetrics } from '../../server/src/telemetry/metrics.ts'
 
@@ -53,25 +52,7 @@ export async function withEdge(parts: Partial<EdgeParts>, use: (probe: Probe) =>
 
 /** Somebody who is known by a name, and of whom nothing else matters. */
 export function callerNamed(credentialId: string, accountId = 'account'): Caller {
-  return {
-    workspaceId: 'workspace',
-    accountId,
-    credentialId,
-    mode: 'test',
-    tier: 'free',
-    limits: TIERS.free,
-    scopes: null,
-    networks: null,
-    onDisconnect: 'cancel',
-    holding: 'growing',
-    tags: [],
-    ceilings: [],
-    allowances: [],
-    budgetsOfCalls: null,
-    budget: null,
-    token: null,
-    priceMultiplier: rational(1n),
-  }
+  return testCaller({ workspaceId: 'workspace', accountId, credentialId, mode: 'test' })
 }
 
 const identify: Identify = (credential) => {

@@ -3,6 +3,7 @@ import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../../harness/free-port.ts'
 import type { Gateway } from '../../harness/gateways.ts'
+import { killAndRestart } from '../../harness/kill-and-restart.ts'
 import { count, recordProof, seed, sometimes } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { Random } from '../../sandbox/src/random.ts'
@@ -74,23 +75,6 @@ async function send(at: number, token: string): Promise<boolean> {
   }
 }
 
-async function killAndRestart(isOver: () => boolean): Promise<number> {
-  const returns: Promise<void>[] = []
-  while (!isOver()) {
-    await delay(PAUSE_BETWEEN_KILLS_MS)
-    const living = team.filter((gateway) => !gateway.hasExited())
-    const victim = living[random.between(0, living.length - 1)]
-    if (victim === undefined || living.length < 2 || isOver()) continue
-    await victim.kill()
-    const comeBack = async () => {
-      team[team.indexOf(victim)] = await victim.restart()
-    }
-    returns.push(comeBack())
-  }
-  await Promise.all(returns)
-  return returns.length
-}
-
 /** What the ledger says of the mandate and of its calls, each by itself. */
 async function spentOf({ accountId, allowanceId }: { accountId: string; allowanceId: string }) {
   const { rows } = await pool.query<{ counted: bigint; listed: bigint }>(
@@ -108,7 +92,7 @@ describe('a mandate of one dollar', () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const mandate = await makeMandate()
       let isOver = false
-      const killing = killAndRestart(() => isOver)
+      const killing = killAndRestart(team, { random, pauseMs: PAUSE_BETWEEN_KILLS_MS, isOver: () => isOver })
       const watching = watch()
       const all = await Promise.all(Array.from({ length: CALLS }, (_, at) => send(at, mandate.token)))
       // Those that died with their process are sent once more, to whoever lives.
