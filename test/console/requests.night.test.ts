@@ -116,7 +116,7 @@ describe('requests', () => {
     const { path, workspaceId, secret } = await makeWorkspace()
     const { context, page, frowned } = await openFor(workspaceId, {})
     await page.goto(`${path}/requests`)
-    await page.getByRole('status').filter({ hasText: 'Live' }).waitFor()
+    await page.getByRole('status').filter({ hasText: 'Following' }).waitFor()
     const { id } = await call(house.gateway.url, secret, 'rerank')
     const row = page.locator(`tr[data-id="${id}"]`)
     await row.waitFor()

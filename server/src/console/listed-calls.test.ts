@@ -59,7 +59,10 @@ describe('filters', () => {
     const filters = filtersIn(new URLSearchParams('operation=rerank&key=&within=hour&tag=+a%3Db+&evil=1'))
     assert.deepEqual(filters, { operation: 'rerank', within: 'hour', tag: 'a=b' })
     assert.deepEqual(queryOf(filters, NOW), {
-      ...{ operation: 'rerank', tag: 'a=b', limit: '50', start: '2026-11-20T11:00:00.000Z' },
+      operation: 'rerank',
+      tag: 'a=b',
+      limit: '50',
+      start: '2026-11-20T11:00:00.000Z',
     })
     const times = queryOf({ within: 'week', start: '2026-11-01T10:30', end: '2026-11-02T10:30:05' }, NOW)
     assert.deepEqual([times.start, times.end], ['2026-11-01T10:30:00Z', '2026-11-02T10:30:05Z'])

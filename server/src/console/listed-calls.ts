@@ -58,8 +58,15 @@ export function rowOf(call: ListedCall, nowMs: number): Row {
   const at = isOpen ? call.begun_at : call.ended_at
   const [day, clock, fraction] = momentParts(at, nowMs)
   return {
-    ...{ kind: kindOf(call), id: call.id, at, day, clock, fraction },
-    ...{ operation: call.operation ?? '–', model: call.model ?? '', maker: call.made_by?.name ?? '' },
+    kind: kindOf(call),
+    id: call.id,
+    at,
+    day,
+    clock,
+    fraction,
+    operation: call.operation ?? '–',
+    model: call.model ?? '',
+    maker: call.made_by?.name ?? '',
     note: noteOf(call),
     took: isOpen ? '' : tookOf(call.begun_at, call.ended_at),
     usd: isOpen ? call.held.usd : call.outcome === 'posted' ? call.cost.usd : '',

@@ -19,10 +19,18 @@ const siteUrl = 'http://site.example'
 const frame = createFrame({ pages: createPages({ assets: loadAssets(), siteUrl }), baseUrl: undefined })
 const workspaces = { data: [{ id: WORKSPACE, name: 'Harbour Labs', role: 'owner' }] }
 const asked: Asked = {
-  ...{ visitor: Object({}), method: 'GET', path: `/console/${WORKSPACE}/test`, query: new Map(), form: new Map() },
+  visitor: Object({}),
+  method: 'GET',
+  path: `/console/${WORKSPACE}/test`,
+  query: new Map(),
+  form: new Map(),
   params: { workspace: WORKSPACE, mode: 'test' },
-  ...{ host: 'site.example', cookie: cookies.put('session', newToken().secret).split(';')[0] ?? '' },
-  ...{ origin: undefined, fetchSite: undefined, acceptEncoding: undefined, ifNoneMatch: undefined },
+  host: 'site.example',
+  cookie: cookies.put('session', newToken().secret).split(';')[0] ?? '',
+  origin: undefined,
+  fetchSite: undefined,
+  acceptEncoding: undefined,
+  ifNoneMatch: undefined,
 }
 
 /** A page that asks for something more than for whose workspaces there are. */

@@ -81,7 +81,10 @@ export function createConsoleVisits({ visits, account, frame, ids }: Parts) {
     if (workspace === undefined) throw new Fault('resource_not_found')
     return answer({
       ...visit,
-      ...{ mode, workspace, workspaces, idempotencyKey: ids.next() },
+      mode,
+      workspace,
+      workspaces,
+      idempotencyKey: ids.next(),
       ...asking(visit, mode),
     })
   }

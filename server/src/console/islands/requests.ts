@@ -111,9 +111,11 @@ export function liveRequests(place: HTMLElement): void {
   })
   addEventListener('popstate', () => void load(filtersIn(new URLSearchParams(location.search)), false))
 
-  watch(part('live'), part<HTMLButtonElement>('pause'), `${api}/live?mode=${mode}`, (call) => {
-    const known = list.querySelector<HTMLElement>(`[data-id="${call.id}"]`)
-    if (known !== null && !isHeld(known.dataset.kind)) return false
+  const rowOfCall = ({ id }: EndedCall) => list.querySelector<HTMLElement>(`[data-id="${id}"]`)
+
+  function add(call: EndedCall): boolean {
+    const known = rowOfCall(call)
+    if (isEnded(known)) return false
     known?.remove()
     if (!isAmong(call, filters)) return false
     const row = makeRow(call)
@@ -122,18 +124,38 @@ export function liveRequests(place: HTMLElement): void {
     list.insertBefore(row, firstEnded ?? null)
     addUp()
     return true
+  }
+
+  watch({
+    said: part('live'),
+    button: part<HTMLButtonElement>('pause'),
+    url: `${api}/live?mode=${mode}`,
+    // A stream begins with the calls of the last seconds, which the page has.
+    isNew: (call) => isAmong(call, filters) && !isEnded(rowOfCall(call)),
+    add,
   })
 }
 
+const isEnded = (row: HTMLElement | null) => row !== null && !isHeld(row.dataset.kind)
+
+type Watch = {
+  readonly said: HTMLElement
+  readonly button: HTMLButtonElement
+  readonly url: string
+  readonly isNew: (call: EndedCall) => boolean
+  /** Whether it was added: it may be shown already. */
+  readonly add: (call: EndedCall) => boolean
+}
+
 /** Tells each call as it ends, unless whoever reads wants to read. */
-function watch(said: HTMLElement, button: HTMLButtonElement, url: string, add: (call: EndedCall) => boolean): void {
+function watch({ said, button, url, isNew, add }: Watch): void {
   const word = button.querySelector('span') ?? button
   let waiting: EndedCall[] = []
   let isPaused = false
   let added = 0
 
   function tell(): void {
-    said.textContent = added >= ADDED_MOST ? 'Load again for the latest' : isPaused ? 'Paused' : 'Live'
+    said.textContent = added >= ADDED_MOST ? 'Load again for the latest' : isPaused ? 'Paused' : 'Following'
     word.textContent = isPaused ? (waiting.length === 0 ? 'Go on' : `Show ${waiting.length} new`) : 'Pause'
     button.hidden = added >= ADDED_MOST
   }
@@ -142,8 +164,8 @@ function watch(said: HTMLElement, button: HTMLButtonElement, url: string, add: (
     url,
     onSign() {},
     onCall(call) {
-      if (isPaused) waiting.push(call)
-      else if (add(call)) added += 1
+      if (!isPaused) added += add(call) ? 1 : 0
+      else if (isNew(call)) waiting.push(call)
       if (added + waiting.length >= ADDED_MOST) stop()
       tell()
     },

@@ -109,7 +109,9 @@ const OWN = [
 
 function linksOf(where: Where, section: Section | null) {
   return NAVIGATION.map(([name, path, shape, text]) => ({
-    ...{ href: hrefIn(where, path), shape, text },
+    href: hrefIn(where, path),
+    shape,
+    text,
     current: name === section ? html` aria-current="page"` : undefined,
   }))
 }

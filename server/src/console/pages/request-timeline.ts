@@ -41,7 +41,10 @@ function stepsOf({ timeline, upstream }: NonNullable<ShownRequest['detail']>): r
       ? []
       : [
           {
-            ...{ name: `upstream ${at + 1}`, label: `Upstream ${at + 1}, ${slot}`, from, to },
+            name: `upstream ${at + 1}`,
+            label: `Upstream ${at + 1}, ${slot}`,
+            from,
+            to,
             kind: outcome === 'answered' && (status ?? 200) < 400 ? 'up' : 'fail',
           },
         ],

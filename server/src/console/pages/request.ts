@@ -79,7 +79,9 @@ function costCard(call: ShownRequest): Html {
     line(`${withCommas(count)} ${unit}`, html`× ${shownUsd(price)}`, shownUsd(atLeastNanos(product))),
   )
   const corrections = [
-    ...(lost > ZERO ? [line('Beyond what was held: our loss', undefined, html`−${exact(lost)}`)] : []),
+    ...(lost > ZERO && rows.length > 0
+      ? [line('Beyond what was held: our loss', undefined, html`−${exact(lost)}`)]
+      : []),
     ...(back > ZERO ? [line('Given back', undefined, html`−${exact(back)}`)] : []),
   ]
   const source = detail?.evidence.usage_source

@@ -63,17 +63,16 @@ function table({ page, path, filters, nowMs }: Shown): Html {
 <div class="grid__scroll fb-scroll" tabindex="0" role="region" aria-label="The list of requests"><table class="fb-table fb-table--card fb-table--dense requests"><thead><tr><th scope="col">Time, UTC</th><th scope="col">Operation</th><th scope="col">Key or agent</th><th scope="col">State</th><th scope="col" class="fb-end">Took</th><th scope="col" class="fb-end">USD</th></tr></thead><tbody data-list>${rows.map((one) => row(one, path))}</tbody></table></div>
 <div class="grid__foot"><span data-count>${countWords(calls.length)}</span><span>Shown: charged <b data-charged>${sum(false)}</b>, held <b data-held>${sum(true)}</b></span></div>
 </section>
-<div class="fb-empty"${isEmpty ? undefined : html` hidden`} data-empty><p>${emptyWords(page, filters)}</p></div>
+<div class="fb-empty"${isEmpty ? undefined : html` hidden`} data-empty>${emptyWords(page, filters, path)}</div>
 <p class="fb-actions"><a class="fb-button fb-button--quiet" href="${page.next_cursor === null ? path : hrefWith(path, { ...filters, cursor: page.next_cursor })}" data-older${page.next_cursor === null ? html` hidden` : undefined}>Older requests</a><a class="fb-button fb-button--plain" href="${hrefWith(path, fromFirst(filters))}" data-latest${filters.cursor === undefined ? html` hidden` : undefined}>Back to the latest</a></p>`
 }
 
 const countWords = (count: number) => `${count} ${count === 1 ? 'request' : 'requests'}, the latest first`
 
-function emptyWords({ next_cursor: next }: RequestPage, filters: Filters): string {
-  if (next !== null) return 'None of the latest 20,000 requests is like that. Older ones may be.'
-  return Object.keys(filters).length === 0
-    ? 'Requests stand here as they end, refused ones too.'
-    : 'No request is like that.'
+function emptyWords({ next_cursor: next }: RequestPage, filters: Filters, path: string): Html {
+  if (next !== null) return html`<p>None of the latest 20,000 requests is like that. Older ones may be.</p>`
+  if (Object.keys(filters).length > 0) return html`<p>No request is like that.</p>`
+  return html`<p>Requests stand here as they end, with what each cost.</p><p><a class="fb-button" href="${path.replace(/\/requests$/, '')}">${icon('play')}Make a call</a></p>`
 }
 
 /** One line. The script fills copies of it by the same classes. */

@@ -62,7 +62,10 @@ function ranked({ usage: { groups }, by, names }: SpendShown): readonly Ranked[]
     return days
   }
   const rows = apart.map((group, at) => ({
-    ...{ name: nameOf(group), colour: at + 1, calls: group.totals.requests, charged: group.totals.charged },
+    name: nameOf(group),
+    colour: at + 1,
+    calls: group.totals.requests,
+    charged: group.totals.charged,
     days: daysOf([group]),
   }))
   if (rest.length === 0) return rows

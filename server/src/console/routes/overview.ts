@@ -42,7 +42,10 @@ export function overviewRoutes(parts: RouteParts): readonly PageRoute[] {
     const { mode, workspace, formToken, idempotencyKey } = visit
     const where = { workspaceId: workspace.id, mode }
     const main = firstRun(parts, {
-      ...{ formToken, idempotencyKey, mode, available },
+      formToken,
+      idempotencyKey,
+      mode,
+      available,
       paths: {
         key: hrefIn(where, FIRST_KEY),
         keys: hrefIn(where, '/keys'),
@@ -80,7 +83,14 @@ export function overviewRoutes(parts: RouteParts): readonly PageRoute[] {
       ids === '' ? { data: [] } : await ask(keyStatesForm, { operationId: 'list_key_states', query: { keys: ids } })
     const where = { workspaceId: workspace.id, mode }
     const main = overview({
-      ...{ nowMs, from, balance, usage, requests, keys: keys.data, by, path: hrefIn(where) },
+      nowMs,
+      from,
+      balance,
+      usage,
+      requests,
+      keys: keys.data,
+      by,
+      path: hrefIn(where),
       tags: tagNamesIn(requests.data, keys.data),
       names: new Map([...keys.data, ...makersIn(requests.data)].map(({ id, name }) => [id, name])),
       budget: budgets.data.find(({ period }) => period === 'month') ?? null,

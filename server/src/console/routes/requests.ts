@@ -35,7 +35,12 @@ export function requestRoutes({ visits, frame, time, operations }: RouteParts): 
       visit.ask(keyListForm, { operationId: 'list_keys', query: { state: 'active', limit: KEYS_MOST } }),
     ])
     const main = requestsView({
-      ...{ page, filters, sought, nowMs: time.nowMs(), mode: visit.mode, operations },
+      page,
+      filters,
+      sought,
+      nowMs: time.nowMs(),
+      mode: visit.mode,
+      operations,
       path: requestsIn(visit),
       api: `/account/v1/workspaces/${visit.workspace.id}/requests`,
       makers: makersOf(page, keys.data, filters),
