@@ -11,9 +11,10 @@ type Call = {
   readonly made_by: Maker | null
 }
 
-/** One that has ended. */
+/** One that has ended, or was refused before it began. */
 export type EndedCall = Call & {
-  readonly outcome: 'posted' | 'voided'
+  readonly outcome: 'posted' | 'voided' | 'refused'
+  readonly refusal?: { readonly code: string; readonly status: number } | undefined
   readonly failed: boolean
   readonly cost: { readonly usd: string }
   readonly begun_at: string | null
@@ -30,7 +31,7 @@ export type OpenCall = Call & {
 export type ListedCall = EndedCall | OpenCall
 
 /** How a row looks; of the last two, money is held. */
-export const KINDS = ['charged', 'free', 'voided', 'running', 'unsettled'] as const
+export const KINDS = ['charged', 'free', 'voided', 'refused', 'running', 'unsettled'] as const
 export type Kind = (typeof KINDS)[number]
 
 export const isHeld = (kind: string | undefined) => kind === 'running' || kind === 'unsettled'
@@ -47,6 +48,8 @@ export type Row = {
   readonly operation: string
   readonly model: string
   readonly maker: string
+  /** What the caller was told, of a refused one. */
+  readonly status: string
   readonly note: string
   readonly took: string
   /** Charged, or held; nothing where nothing was charged. */
@@ -67,6 +70,7 @@ export function rowOf(call: ListedCall, nowMs: number): Row {
     operation: call.operation ?? '–',
     model: call.model ?? '',
     maker: call.made_by?.name ?? '',
+    status: isOpen ? '' : String(call.refusal?.status ?? ''),
     note: noteOf(call),
     took: isOpen ? '' : tookOf(call.begun_at, call.ended_at),
     usd: isOpen ? call.held.usd : call.outcome === 'posted' ? call.cost.usd : '',
@@ -80,7 +84,7 @@ function kindOf(call: ListedCall): Kind {
 
 function noteOf(call: ListedCall): string {
   if ('held' in call) return call.outcome === 'unsettled' ? 'nobody knows yet' : ''
-  return call.failed ? 'failed' : ''
+  return call.refusal?.code ?? (call.failed ? 'failed' : '')
 }
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']

@@ -201,6 +201,7 @@ function rowMaker(templates: HTMLTemplateElement, path: string): (call: ListedCa
       ;(cell.querySelector('bdi') ?? cell).textContent = text
     }
     within(row, '.note').textContent = said.note
+    if (said.kind === 'refused') within(row, '.status').textContent = said.status
     if (said.kind !== 'running') within(row, '.ms').textContent = said.took
     if (said.usd !== '') within(row, '.cost').replaceChildren(amountOf(said.usd))
     return row

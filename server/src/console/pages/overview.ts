@@ -8,7 +8,7 @@ import { budgetLabel, type KeyState, type ShownKey } from './key-parts.ts'
 import type { ShownBalance, ShownBudget, ShownUsage } from './overview-data.ts'
 import { asSet, bar, card, exact, meter, micros } from './parts.ts'
 import type { RequestPage } from './request-forms.ts'
-import { BADGES } from './request-parts.ts'
+import { badgeOf } from './request-parts.ts'
 import { type SpendShown, spendCards } from './spend.ts'
 
 type Shown = SpendShown & {
@@ -174,9 +174,10 @@ const LATEST = 8
 function latest({ requests, requestsPath, nowMs }: Shown): Html {
   const calls: readonly ListedCall[] = [...requests.open.slice(0, LATEST / 2), ...requests.data].slice(0, LATEST)
   const rows = calls.map((call) => {
-    const { kind, id, at, day, clock, operation, model, maker, took, usd: cost } = rowOf(call, nowMs)
+    const said = rowOf(call, nowMs)
+    const { id, at, day, clock, operation, model, maker, took, usd: cost } = said
     const amount = cost === '' ? html`<span class="fb-dim">–</span>` : exact(usd(cost))
-    return html`<tr><td class="fb-dim fb-nowrap"><time datetime="${at}">${day === '' ? clock : day}</time></td><td class="cut"><a href="${requestsPath}/${id}" title="${operation}">${operation}</a>${model === '' ? undefined : html`<span class="fb-sub" title="${model}">${model}</span>`}</td><td class="wide cut" title="${maker}"><bdi>${maker}</bdi></td><td>${BADGES[kind]}</td><td class="fb-end fb-dim wide fb-nowrap">${took}</td><td class="fb-end">${amount}</td></tr>`
+    return html`<tr><td class="fb-dim fb-nowrap"><time datetime="${at}">${day === '' ? clock : day}</time></td><td class="cut"><a href="${requestsPath}/${id}" title="${operation}">${operation}</a>${model === '' ? undefined : html`<span class="fb-sub" title="${model}">${model}</span>`}</td><td class="wide cut" title="${maker}"><bdi>${maker}</bdi></td><td>${badgeOf(said)}</td><td class="fb-end fb-dim wide fb-nowrap">${took}</td><td class="fb-end">${amount}</td></tr>`
   })
   return card(
     'latest',

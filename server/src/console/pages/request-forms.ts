@@ -11,9 +11,24 @@ const call = {
   tags: z.record(z.string(), z.string()),
   made_by: z.object({ id: z.string(), kind: z.enum(['key', 'grant']), name: z.string() }).nullable(),
 }
+const refusal = z.object({
+  code: z.string(),
+  status: z.number(),
+  message: z.string(),
+  needed: amount.nullable(),
+  left: amount.nullable(),
+  budget: z.object({ kind: z.string(), subject: z.string().nullable(), period: z.string() }).nullable(),
+  limited_by: z.string().nullable(),
+  fix: z.object({
+    output_limit: z.number().nullable(),
+    retry_after_seconds: z.number().nullable(),
+    url: z.string().nullable(),
+  }),
+})
 const ended = z.object({
   ...call,
-  outcome: z.enum(['posted', 'voided']),
+  outcome: z.enum(['posted', 'voided', 'refused']),
+  refusal: refusal.optional(),
   failed: z.boolean(),
   cost: amount,
   begun_at: z.string().nullable(),
@@ -36,7 +51,8 @@ export type RequestPage = z.output<typeof requestListForm>
 
 const milliseconds = z.number().nullable()
 const place = z.enum(['available', 'held', 'charged'])
-const full = ended.extend({
+const full = ended.omit({ refusal: true }).extend({
+  outcome: z.enum(['posted', 'voided']),
   executed: z.boolean(),
   route: z.string().nullable(),
   held: amount,
@@ -68,4 +84,6 @@ const full = ended.extend({
 })
 export type ShownRequest = z.output<typeof full>
 export type OpenRequest = z.output<typeof open>
-export const requestForm = z.union([full, open])
+const refused = ended.extend({ outcome: z.literal('refused'), refusal })
+export type RefusedRequest = z.output<typeof refused>
+export const requestForm = z.union([refused, full, open])

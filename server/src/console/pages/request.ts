@@ -5,8 +5,10 @@ import { dayOf } from '../../people-pages/views/words.ts'
 import { shownUsd, withCommas } from '../../site/money.ts'
 import { hrefWith, momentParts } from '../listed-calls.ts'
 import { bar, card, copyButton, exact } from './parts.ts'
-import type { OpenRequest, ShownRequest } from './request-forms.ts'
+import type { OpenRequest, RefusedRequest, ShownRequest } from './request-forms.ts'
 import { ledgerCard } from './request-ledger.ts'
+import { refusedBadge } from './request-parts.ts'
+import { type RefusedShown, refusedCards } from './request-refused.ts'
 import { timelineCard } from './request-timeline.ts'
 
 type Where = {
@@ -48,6 +50,13 @@ ${card(
   }</p>`,
   { kind: 'fb-c5 top' },
 )}${ledgerCard(postings, where.nowMs)}${aboutCard(call, where)}</div>`
+}
+
+/** One that was refused before it began: why, and what would have let it through. */
+export function refusedRequestView(call: RefusedRequest, where: Where, shown: RefusedShown): Html {
+  return html`${head(call, where, refusedBadge(call.refusal.status), call.ended_at)}
+<div class="fb-cols">
+${refusedCards(call, shown)}</div>`
 }
 
 function head(call: Call, { path, keysPath, nowMs }: Where, badge: Html, at: string): Html {

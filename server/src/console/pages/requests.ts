@@ -16,7 +16,7 @@ import {
 } from '../listed-calls.ts'
 import { exact, troubled } from './parts.ts'
 import type { RequestPage } from './request-forms.ts'
-import { BADGES } from './request-parts.ts'
+import { badgeOf } from './request-parts.ts'
 
 type Shown = {
   readonly page: RequestPage
@@ -76,16 +76,25 @@ function emptyWords({ next_cursor: next }: RequestPage, filters: Filters, path: 
 }
 
 /** One line. The script fills copies of it by the same classes. */
-export function row(
-  { kind, id, at, day, clock, fraction, operation, model, maker, note, took, usd: cost }: Row,
-  path: string,
-): Html {
-  return html`<tr data-id="${id}" data-kind="${kind}"><td class="at fb-num"><time datetime="${at}">${day}${clock}<span class="fb-dim">${fraction}</span></time></td><th scope="row" class="op"><a href="${path}/${id}" title="${operation}">${operation}</a><span class="fb-sub" title="${model}">${model}</span></th><td class="key"><span title="${maker}"><bdi>${maker}</bdi></span></td><td class="st">${BADGES[kind]}<span class="note">${note}</span></td><td class="ms fb-end fb-soft">${kind === 'running' ? html`${icon('running')} runs` : took}</td><td class="fb-end cost">${cost === '' ? html`<span class="fb-dim">–</span>` : exact(usd(cost))}</td></tr>`
+export function row(said: Row, path: string): Html {
+  const { kind, id, operation, model, maker, usd: cost } = said
+  return html`<tr data-id="${id}" data-kind="${kind}"><td class="at fb-num"><time datetime="${said.at}">${said.day}${said.clock}<span class="fb-dim">${said.fraction}</span></time></td><th scope="row" class="op"><a href="${path}/${id}" title="${operation}">${operation}</a><span class="fb-sub" title="${model}">${model}</span></th><td class="key"><span title="${maker}"><bdi>${maker}</bdi></span></td><td class="st">${badgeOf(said)}<span class="note">${said.note}</span></td><td class="ms fb-end fb-soft">${kind === 'running' ? html`${icon('running')} runs` : said.took}</td><td class="fb-end cost">${cost === '' ? html`<span class="fb-dim">–</span>` : exact(usd(cost))}</td></tr>`
 }
 
 function blank(kind: Kind): Row {
-  const texts = { id: '', at: '', day: '', clock: '', fraction: '', operation: '', model: '', maker: '', note: '' }
-  return { ...texts, kind, took: '', usd: kind === 'voided' ? '' : '0.000000000' }
+  const texts = {
+    id: '',
+    at: '',
+    day: '',
+    clock: '',
+    fraction: '',
+    operation: '',
+    model: '',
+    maker: '',
+    status: '',
+    note: '',
+  }
+  return { ...texts, kind, took: '', usd: kind === 'voided' || kind === 'refused' ? '' : '0.000000000' }
 }
 
 const WITHIN = [

@@ -153,7 +153,9 @@ export function keyRoutes(parts: RouteParts): readonly PageRoute[] {
       const { body, etag = '' } = await visit.change(about(visit, 'get_key'))
       const key = keyForm.parse(body)
       const values = valuesOf(key)
-      return showForm(visit, values, changedFrom(key, etag, values.expires ?? ''))
+      // What a refusal proposes is filled in, and saved by nobody but who reads it.
+      const amount = visit.query.get('amount') ?? values.amount ?? ''
+      return showForm(visit, { ...values, amount }, changedFrom(key, etag, values.expires ?? ''))
     }),
     visits.post('/keys/:key', update),
     visits.post('/keys/:key/rotate', rotate),

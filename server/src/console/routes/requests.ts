@@ -1,12 +1,14 @@
 import { Fault } from '../../kernel/fault.ts'
 import { isId } from '../../kernel/ids.ts'
+import { may } from '../../kernel/role.ts'
 import type { Trouble } from '../../pages/form.ts'
 import { type Page, seeOther } from '../../pages/page.ts'
 import type { PageRoute } from '../../pages/page-route.ts'
 import { type Filters, filtersIn, queryOf } from '../listed-calls.ts'
-import { keyListForm } from '../pages/key-parts.ts'
-import { openRequestView, requestView } from '../pages/request.ts'
-import { type RequestPage, requestForm, requestListForm } from '../pages/request-forms.ts'
+import { keyForm, keyListForm, keyStatesForm } from '../pages/key-parts.ts'
+import { openRequestView, refusedRequestView, requestView } from '../pages/request.ts'
+import { type RefusedRequest, type RequestPage, requestForm, requestListForm } from '../pages/request-forms.ts'
+import type { RefusedShown } from '../pages/request-refused.ts'
 import { requestsView } from '../pages/requests.ts'
 import type { RouteParts } from '../parts.ts'
 import { type ConsoleVisit, pathIn } from '../visits.ts'
@@ -66,10 +68,26 @@ export function requestRoutes({ visits, frame, time, operations }: RouteParts): 
       const shown = await visit.ask(requestForm, { operationId: 'get_request', params: { request_id: request } })
       const parts = { path: requestsIn(visit), keysPath: pathIn(visit, '/keys'), nowMs: time.nowMs() }
       const live = `/account/v1/workspaces/${visit.workspace.id}/requests/live?mode=${visit.mode}`
-      const main = 'cost' in shown ? requestView(shown, parts) : openRequestView(shown, { ...parts, live })
+      const main =
+        shown.outcome === 'refused'
+          ? refusedRequestView(shown, parts, await aboutRefused(visit, shown))
+          : 'cost' in shown
+            ? requestView(shown, parts)
+            : openRequestView(shown, { ...parts, live })
       return show(visit, `${shown.operation ?? 'Request'} ${request.slice(0, 8)}`, main)
     }),
   ]
+}
+
+/** What the key that was refused has now; of one that is gone, what is kept is enough. */
+async function aboutRefused(visit: ConsoleVisit, { made_by: maker }: RefusedRequest): Promise<RefusedShown> {
+  const shown = { keysPath: pathIn(visit, '/keys'), mayChange: may(visit.workspace.role, 'keys.manage') }
+  if (maker?.kind !== 'key') return { ...shown, key: null, state: undefined }
+  const [key, states] = await Promise.all([
+    visit.ask(keyForm, { operationId: 'get_key', params: { key_id: maker.id } }),
+    visit.ask(keyStatesForm, { operationId: 'list_key_states', query: { keys: maker.id } }),
+  ])
+  return { ...shown, key: key.state === 'active' ? key : null, state: states.data[0] }
 }
 
 const requestsIn = (visit: ConsoleVisit) => pathIn(visit, '/requests')
