@@ -24,6 +24,8 @@ export function testCaller(changes: Partial<Caller> = {}): Caller {
     allowances: [],
     budgetsOfCalls: null,
     budget: null,
+    expiresAtMs: null,
+    isTicket: false,
     token: null,
     priceMultiplier: rational(1n),
     ...changes,

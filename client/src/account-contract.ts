@@ -6,6 +6,8 @@ export interface AccountOperations {
   get_me: { input: Record<string, never>; answer: GetMeAnswer }
   /** Revoke a secret that somebody found. */
   revoke_secret: { input: RevokeSecretRequest; answer: RevokeSecretAnswer }
+  /** What a ticket has left, for whoever holds it. */
+  read_ticket: { input: ReadTicketRequest; answer: ReadTicketAnswer }
   /** Workspaces that you are a member of, the oldest first. */
   list_workspaces: { input: { cursor?: string; limit?: number }; answer: ListWorkspacesAnswer }
   /** Make a workspace, of which you are the owner. */
@@ -79,6 +81,7 @@ export interface AccountOperations {
     input: {
       workspace_id: string
       cursor?: string
+      kind?: 'key' | 'ticket'
       limit?: number
       member_id?: string
       mode?: 'live' | 'test'
@@ -211,6 +214,7 @@ export interface AccountOperations {
 export const ACCOUNT_OPERATIONS = {
   get_me: 'GET /account/v1/me',
   revoke_secret: 'POST /account/v1/revoke-secret',
+  read_ticket: 'POST /account/v1/ticket',
   list_workspaces: 'GET /account/v1/workspaces',
   create_workspace: 'POST /account/v1/workspaces',
   get_workspace: 'GET /account/v1/workspaces/{workspace_id}',
@@ -333,6 +337,10 @@ export type CreateKeyAnswer = {
   grant_id: string | null
   holding: string | null
   id: string
+  /** A ticket is a key that was given away: it always has a total and an end. */
+  kind: 'key' | 'ticket'
+  /** Of a ticket: what its holder opens, with the secret behind the #. Told once, as the secret is. */
+  link: string | null
   member_id: string | null
   mode: 'live' | 'test'
   name: string
@@ -376,6 +384,8 @@ export type CreateKeyRequest = {
   expires_at?: string | null
   /** Null for what the installation does. */
   holding?: 'full' | 'growing' | null
+  /** A ticket takes a budget for "total" and expires_at. */
+  kind?: 'key' | 'ticket'
   /** Whose it is, so that their budget bounds it; null for nobody. Of a developer: their own, also where left out. */
   member_id?: string | null
   name: string
@@ -520,6 +530,8 @@ export type GetKeyAnswer = {
   grant_id: string | null
   holding: string | null
   id: string
+  /** A ticket is a key that was given away: it always has a total and an end. */
+  kind: 'key' | 'ticket'
   member_id: string | null
   mode: 'live' | 'test'
   name: string
@@ -879,8 +891,9 @@ export type ListBudgetsAnswer = {
     period: 'day' | 'week' | 'month' | 'total'
     /** Only the operator can change or remove one that the operator has set. */
     set_by: 'operator' | 'member'
-    /** In the period that is running, with what is held; null where each has its own. */
+    /** In the period that is running; spent has what is held. Null where each has its own. */
     state: {
+      held: Money
       left: Money
       resets_at: string | null
       spent: Money
@@ -953,6 +966,8 @@ export type ListKeysAnswer = {
     grant_id: string | null
     holding: string | null
     id: string
+    /** A ticket is a key that was given away: it always has a total and an end. */
+    kind: 'key' | 'ticket'
     member_id: string | null
     mode: 'live' | 'test'
     name: string
@@ -1147,6 +1162,28 @@ export type ListWorkspacesAnswer = {
   next_cursor: string | null
 }
 
+export type ReadTicketAnswer = {
+  amount: Money
+  charged: Money
+  /** No call begins from then on. Calls that run are ended and charged. */
+  expires_at: string
+  held: Money
+  /** Whether the workspace has what is left of it now. A ticket takes nothing from the balance, so that calls can be refused before it is used up. */
+  is_covered: boolean
+  left: Money
+  mode: 'live' | 'test'
+  name: string
+  /** What it may call; null for everything. */
+  scopes: string[] | null
+  state: 'active' | 'expired' | 'revoked'
+  /** Whose money it is. */
+  workspace: string
+}
+
+export type ReadTicketRequest = {
+  secret: string
+}
+
 export type RemoveBudgetAnswer = {
   amount: Money
   id: string
@@ -1196,6 +1233,8 @@ export type RevokeKeyAnswer = {
   grant_id: string | null
   holding: string | null
   id: string
+  /** A ticket is a key that was given away: it always has a total and an end. */
+  kind: 'key' | 'ticket'
   member_id: string | null
   mode: 'live' | 'test'
   name: string
@@ -1245,6 +1284,10 @@ export type RotateKeyAnswer = {
   grant_id: string | null
   holding: string | null
   id: string
+  /** A ticket is a key that was given away: it always has a total and an end. */
+  kind: 'key' | 'ticket'
+  /** Of a ticket: what its holder opens, with the secret behind the #. Told once, as the secret is. */
+  link: string | null
   member_id: string | null
   mode: 'live' | 'test'
   name: string
@@ -1351,6 +1394,8 @@ export type UpdateKeyAnswer = {
   grant_id: string | null
   holding: string | null
   id: string
+  /** A ticket is a key that was given away: it always has a total and an end. */
+  kind: 'key' | 'ticket'
   member_id: string | null
   mode: 'live' | 'test'
   name: string

@@ -37,7 +37,13 @@ export async function startHouse(
   {
     processes = 1,
     env: own = {},
-  }: { readonly processes?: number; readonly env?: Readonly<Record<string, string>> } = {},
+    onLine,
+  }: {
+    readonly processes?: number
+    readonly env?: Readonly<Record<string, string>>
+    /** Is told every line that is logged. */
+    readonly onLine?: (line: string) => void
+  } = {},
 ): Promise<House> {
   const sandbox = await startSandbox({ smtpPort: 0 })
   const { pools } = connect(databaseUrl)
@@ -54,7 +60,11 @@ export async function startHouse(
     FAREBOX_LOG_LEVEL: 'warn',
     ...own,
   }
-  const gateway = await startGateway({ databaseUrl, env: { ...env, FAREBOX_LISTEN_SITE: at } })
+  const gateway = await startGateway({
+    databaseUrl,
+    env: { ...env, FAREBOX_LISTEN_SITE: at },
+    ...(onLine !== undefined && { onLine }),
+  })
   const others = Array.from({ length: processes - 1 }, () =>
     startGateway({ databaseUrl, env: { ...env, FAREBOX_ROLES: 'gateway,site' } }),
   )

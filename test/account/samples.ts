@@ -27,6 +27,11 @@ type World = { readonly house: House; readonly team: Team /** Who will ask. */; 
 type Make = (world: World) => Promise<Sample>
 
 const TEST = '?mode=test'
+const TICKET = {
+  isTicket: true,
+  budget: { period: 'total', amount: usd('5') },
+  expiresAt: new Date(Date.now() + 86_400_000),
+} as const
 const nothing: Make = async () => ({})
 const inTest: Make = async () => ({ query: TEST })
 
@@ -131,6 +136,9 @@ export const SAMPLES: Readonly<Record<string, Make>> = {
   revoke_key: async (world) => ({ params: await key(world) }),
   revoke_secret: async ({ house, team }) => ({
     body: { secret: (await makeKey(house.pool, team.workspaceId)).secret },
+  }),
+  read_ticket: async ({ house, team }) => ({
+    body: { secret: (await makeKey(house.pool, team.workspaceId, TICKET)).secret },
   }),
   get_balance: inTest,
   get_statement: inTest,

@@ -11,6 +11,7 @@ import { MEMBER_ROUTES } from './routes/members.ts'
 import { MONEY_ROUTES } from './routes/money.ts'
 import { QUOTA_ROUTES } from './routes/quota-requests.ts'
 import { RECORD_ROUTES } from './routes/records.ts'
+import { TICKET_ROUTES } from './routes/tickets.ts'
 import { WEBHOOK_ROUTES } from './routes/webhooks.ts'
 import { WORKSPACE_ROUTES } from './routes/workspaces.ts'
 
@@ -20,6 +21,7 @@ export const ACCOUNT_ROUTES: readonly AccountRoute[] = [
   ...WORKSPACE_ROUTES,
   ...KEY_ROUTES,
   ...KEY_STATE_ROUTES,
+  ...TICKET_ROUTES,
   ...MONEY_ROUTES,
   ...RECORD_ROUTES,
   ...BUDGET_ROUTES,

@@ -176,9 +176,9 @@ function noteOf({ request }: Call, { modeOf }: Asker, personId: Id): Write {
   return { personId, key, fingerprint }
 }
 
-/** Strong: two answers have the same one if and only if they say the same of what is there. A secret, which is told once, is no part of that. */
+/** Strong: two answers have the same one if and only if they say the same of what is there. A secret, or a link with one, is told once and is no part of that. */
 export function etagOf(body: unknown): string {
-  const { secret: _, ...lasting } = Object(body)
+  const { secret: _, link: __, ...lasting } = Object(body)
   return `"${hash('sha256', JSON.stringify(lasting), 'base64url').slice(0, 22)}"`
 }
 

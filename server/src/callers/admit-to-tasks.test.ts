@@ -26,7 +26,7 @@ function createAdmission({ refusal, isClosing, isCredentialActive = true, caller
   })
   const begin = async () => {
     if (refusal !== null) throw refusal
-    return { rates: { requests: null, tokens: null }, free: ZERO }
+    return { rates: { requests: null, tokens: null }, free: ZERO, judgedAt: '' }
   }
   const admitted = createAdmitToTasks({ begin, pool, time })
   return { time, asked, admit: () => admitted(Object({ id: 'r', caller })) }

@@ -1,8 +1,10 @@
+import { TICKET_PATH } from '../account/ticket-path.ts'
 import { fromLedger } from '../api/from-ledger.ts'
 import { createCookies } from '../pages/cookies.ts'
 import type { PageRoute } from '../pages/page-route.ts'
 import { createVisits } from '../pages/visits.ts'
 import { createFrame } from './pages/frame.ts'
+import { ticketPage } from './pages/ticket.ts'
 import type { ConsoleParts } from './parts.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { overviewRoutes } from './routes/overview.ts'
@@ -20,5 +22,11 @@ export function createConsole(parts: ConsoleParts): readonly PageRoute[] {
     visits: createVisits({ people: { sessionOf: (token) => fromLedger(sessionOf(token)) }, cookies, siteUrl }),
   })
   const given = { ...parts, frame, visits }
-  return [...overviewRoutes(given), ...requestRoutes(given), ...keyRoutes(given)]
+  const ticket = ticketPage(parts)
+  return [
+    ...overviewRoutes(given),
+    ...requestRoutes(given),
+    ...keyRoutes(given),
+    { method: 'GET', path: TICKET_PATH, answer: () => ticket },
+  ]
 }

@@ -75,18 +75,12 @@ export function createConsoleVisits({ visits, account, frame, ids }: Parts) {
   const inWorkspace = (answer: Answer) => async (visit: SignedIn) => {
     const { workspace: id = '', mode = '' } = visit.params
     if (!isMode(mode)) throw new Fault('resource_not_found')
+    const api = asking(visit, mode)
     const workspaces = await workspacesOf(visit)
-    const workspace = workspaces.find((one) => one.id === id)
-    // To who is no member, it is as if it were not there.
-    if (workspace === undefined) throw new Fault('resource_not_found')
-    return answer({
-      ...visit,
-      mode,
-      workspace,
-      workspaces,
-      idempotencyKey: ids.next(),
-      ...asking(visit, mode),
-    })
+    const listed = workspaces.find((one) => one.id === id)
+    // Beyond those that a list has. To who is no member, it is as if it were not there.
+    const workspace = listed ?? (await api.ask(workspaceShape, { operationId: 'get_workspace' }))
+    return answer({ ...visit, mode, workspace, workspaces, idempotencyKey: ids.next(), ...api })
   }
 
   /**

@@ -6,7 +6,7 @@ import type { Sought } from '../identity/scopes.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { asUnavailable, Fault, wrongCredential } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
-import { type Nanos, nanos, ZERO } from '../kernel/money.ts'
+import { nanos, ZERO } from '../kernel/money.ts'
 import type { TestCredit } from '../ledger/test-credit.ts'
 import { askOf } from '../limits/ask.ts'
 import { rateHeaders } from '../limits/headers.ts'
@@ -44,7 +44,7 @@ export type Wish = {
   readonly fittingOutput?: FittingOutput | undefined
 }
 
-export type Admitted = { readonly rates: Rates; readonly free: Nanos }
+export type Admitted = Pick<Judgement, 'rates' | 'free' | 'judgedAt'>
 
 export type Begin = (wish: Wish) => Promise<Admitted>
 
@@ -100,6 +100,8 @@ export function createBegin({ calls, spent, time, testCredit }: Parts): Begin {
   const requireUnspent = createRequireUnspent({ spent, time })
   return async (wish) => {
     const { caller, operation, hold } = wish
+    // Its request may have been long on the way.
+    if (hasEnded(caller, time.nowMs())) throw expired(caller)
     if (operation.isForAll === true) requireOwnScope(caller)
     else requireScope(caller, operation)
     if (hold !== null) requireBudget(caller, hold.amount)
@@ -140,6 +142,15 @@ export function createBegin({ calls, spent, time, testCredit }: Parts): Begin {
     const isRefilled = await testCredit.refill(call.accountId, short).catch(asUnavailable)
     return isRefilled ? calls.begin(call) : judgement
   }
+}
+
+/** Whether its key or its grant is over by then. */
+export function hasEnded({ expiresAtMs }: Pick<Caller, 'expiresAtMs'>, atMs: number): boolean {
+  return expiresAtMs !== null && atMs >= expiresAtMs
+}
+
+export function expired({ token }: Pick<Caller, 'token'>): Fault {
+  return wrongCredential('expired_credential', token !== null)
 }
 
 /** The caller's own list is the same from call to call, and written once. */

@@ -8,7 +8,7 @@ import type { Quotes } from '../pricing/quotes.ts'
 import { termsAsText } from '../pricing/terms.ts'
 import type { HeaderNames } from '../wording/header-names.ts'
 import type { Attribute } from './attribution.ts'
-import type { Begin, RequireUnspent } from './begin.ts'
+import { type Begin, expired, hasEnded, type RequireUnspent } from './begin.ts'
 import { type CallRequest, type Progress, windowsOf } from './call-request.ts'
 import type { CeilingsFor } from './ceilings.ts'
 import type { Drains } from './drains.ts'
@@ -113,7 +113,7 @@ export function createPipeline(parts: Parts): Pipeline {
     if (isReserved !== true && !(await isReserved)) throw noRoom()
     progress.reserved = true
     if (approval !== undefined) await mandates.take(approval, request, held.most)
-    const { rates } = await begin({
+    const { rates, judgedAt } = await begin({
       id,
       caller,
       operation,
@@ -136,7 +136,8 @@ export function createPipeline(parts: Parts): Pipeline {
     const growth =
       first.grows &&
       createGrowth(first.grows, { id, accountId: caller.accountId, windows: windowsOf(request), ceilings })
-    const sent = await plan.send(id, request.memory, growth)
+    const isLate = caller.expiresAtMs !== null && hasEnded(caller, Date.parse(judgedAt))
+    const sent = isLate ? neverSent(expired(caller)) : await plan.send(id, request.memory, growth)
     times.note('answered')
     const headers: Record<string, string> = {
       ...rateHeaders(rates),
@@ -210,6 +211,11 @@ export function createPipeline(parts: Parts): Pipeline {
 
 /** Nobody on the way may keep an answer back, or keep it at all. */
 const STREAMED = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
+
+/** By PostgreSQL's clock its key was over when it began: nobody is asked, and what was held for it is given back. */
+function neverSent(failure: Fault): Extract<Sent, { outcome: 'not_sent' | 'unknown' }> {
+  return { attempts: [], kind: 'native', outcome: 'not_sent', failure }
+}
 
 /** Whether no upstream can have heard of it. */
 function wasUnasked({ attempts }: Sent): boolean {

@@ -26,9 +26,9 @@ export function requireOwnScope({ token }: Caller): void {
   throw new Fault('forbidden', { detail: "The access token's scopes do not include anything here." })
 }
 
-/** Whether it is told what the whole account has: a key is, and of access tokens those whose person allowed it to read the account. */
-export function seesBalance({ token }: Pick<Caller, 'token'>): boolean {
-  return token === null || token.mayReadAccount
+/** Whether it is told what the whole account has: a key is, unless it was given away; and of access tokens those whose person allowed it to read the account. */
+export function seesBalance({ token, isTicket }: Pick<Caller, 'token' | 'isTicket'>): boolean {
+  return token === null ? !isTicket : token.mayReadAccount
 }
 
 /** Throws where no scope of the key lets it use an operation with this model, or with the one that it has without one. */

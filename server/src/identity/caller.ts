@@ -40,6 +40,10 @@ export type Caller = {
   readonly budgetsOfCalls: BudgetsOfCalls | null
   /** What its own budget or mandate allows, as it was when the caller was found; null where it has none. */
   readonly budget: Budget | null
+  /** When the key or the grant ends, by PostgreSQL's time; null for never. */
+  readonly expiresAtMs: number | null
+  /** Whether it is a ticket: whoever holds it is told of nothing but its own amount. */
+  readonly isTicket: boolean
   /** What the access token may do; null for a key, which is asked neither for an audience nor for scopes of OAuth. */
   readonly token: TokenAccess | null
   /** What its customer plan pays for operations that are scaled by it, as a multiple of the published price. */

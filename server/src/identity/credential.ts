@@ -24,6 +24,9 @@ export type Credential = {
   /** By what budgets know the member whose it is; nothing for nobody's. */
   readonly memberSubjects: readonly string[]
   readonly terms: KeyTerms
+  /** Null where it never ends by itself. */
+  readonly expiresAtMs: number | null
+  readonly isTicket: boolean
   readonly token: TokenAccess | null
 }
 

@@ -159,6 +159,8 @@ function makeCaller(credential: Credential, workspace: WorkspaceRecord): Caller 
     allowances: ceilings.map(({ allowanceId }) => allowanceId),
     budgetsOfCalls: budgets.ofCalls,
     budget: credential.budget,
+    expiresAtMs: credential.expiresAtMs,
+    isTicket: credential.isTicket,
     token: credential.token,
     priceMultiplier: rational(workspace.numerator, workspace.denominator),
   }

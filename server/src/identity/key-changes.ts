@@ -7,12 +7,14 @@ import { inTransaction, type Query, type Transactions } from '../storage/transac
 import { changed, TERMS_COLUMNS, type TermsChange, termsFacts, termsPlaces, termsValues } from './key-terms.ts'
 import { changeOf, expiryFacts, lockKey, memberWith, tell } from './locked-key.ts'
 import { namedFacts, operatorTermsAfter } from './operator-terms.ts'
+import { requireTicket } from './tickets.ts'
 
 type Parts = { readonly pool: Transactions; readonly ids: Ids }
 
 export async function setKeyExpiry({ pool }: Parts, by: By, id: Id, expiresAt: Date | null): Promise<void> {
   await inTransaction(pool, async (query) => {
-    const { expiresAt: expiredAt, operatorTerms } = await lockKey(query, id)
+    const { expiresAt: expiredAt, operatorTerms, isTicket } = await lockKey(query, id)
+    if (isTicket) requireTicket({ expiresAt })
     const [before, after] = [expiryFacts(expiredAt), expiryFacts(expiresAt)]
     const owned = operatorTermsAfter(by, operatorTerms, { before, after })
     await query('update api_keys set expires_at = $2, operator_terms = $3 where id = $1', [id, expiresAt, owned])
@@ -27,7 +29,8 @@ export async function setKeyExpiry({ pool }: Parts, by: By, id: Id, expiresAt: D
  */
 export async function setKeyBudget({ pool, ids }: Parts, by: By, id: Id, budget: Budget | null): Promise<void> {
   await inTransaction(pool, async (query) => {
-    const { accountId, allowanceId, formerAllowances, budget: had, operatorTerms } = await lockKey(query, id)
+    const { accountId, allowanceId, formerAllowances, budget: had, operatorTerms, isTicket } = await lockKey(query, id)
+    if (isTicket) requireTicket({ budget })
     const [before, after] = [budgetFacts(had), budgetFacts(budget)]
     const owned = operatorTermsAfter(by, operatorTerms, { before, after })
     const known = allowanceId === null ? formerAllowances : [allowanceId, ...formerAllowances]
@@ -79,8 +82,9 @@ export async function assignKey({ pool }: Pick<Parts, 'pool'>, by: By, id: Id, m
 /** Changes what is named of how fast, for what and from where a key may be used. Every process follows within a second. */
 export async function changeKey({ pool }: Parts, by: By, id: Id, change: TermsChange): Promise<void> {
   await inTransaction(pool, async (query) => {
-    const { terms, operatorTerms } = await lockKey(query, id)
+    const { terms, operatorTerms, isTicket } = await lockKey(query, id)
     const next = changed(terms, change)
+    if (isTicket) requireTicket({ scopes: next.scopes })
     const [before, after] = [termsFacts(terms), termsFacts(next)]
     const owned = operatorTermsAfter(by, operatorTerms, { before, after: namedFacts(change, after) })
     await query(

@@ -31,7 +31,7 @@ export function createKeySource({ pool, time, maxEntries, ...shared }: SourcePar
       const key = await keys.reload(given.id)
       const nowMs = time.nowMs()
       const isRight = matches(given, key ?? NOBODY, nowMs)
-      const isExpired = matches(given, { ...(key ?? NOBODY), expiresAtMs: null }, nowMs)
+      const isExpired = matches(given, { ...beforeItsEnd(key ?? NOBODY), expiresAtMs: null }, nowMs)
       if (isRight) return key
       return isExpired ? 'expired' : undefined
     },
@@ -40,8 +40,21 @@ export function createKeySource({ pool, time, maxEntries, ...shared }: SourcePar
 
 type Lock = Pick<
   KeyRecord,
-  'mode' | 'hash' | 'previousHash' | 'previousUntilMs' | 'olderHash' | 'olderUntilMs' | 'expiresAtMs' | 'isRevoked'
+  | 'mode'
+  | 'hash'
+  | 'previousHash'
+  | 'previousUntilMs'
+  | 'olderHash'
+  | 'olderUntilMs'
+  | 'expiresAtMs'
+  | 'isRevoked'
+  | 'isOver'
 >
+
+/** One that was revoked when its time was over, as a ticket is, has expired. */
+function beforeItsEnd(key: Lock): Lock {
+  return key.isOver ? { ...key, isRevoked: false } : key
+}
 
 /** What a secret is compared with where there is none to compare with, so that the same work is done. */
 const NOBODY: Lock = {
@@ -53,6 +66,7 @@ const NOBODY: Lock = {
   olderUntilMs: null,
   expiresAtMs: null,
   isRevoked: true,
+  isOver: false,
 }
 
 function matches(given: Parsed, key: Lock, nowMs: number): boolean {
@@ -69,6 +83,8 @@ function matches(given: Parsed, key: Lock, nowMs: number): boolean {
 const keyRow = z
   .object({
     ...CREDENTIAL_ROW,
+    is_ticket: z.boolean(),
+    is_over: z.boolean(),
     hash: z.instanceof(Buffer),
     previous_hash: z.instanceof(Buffer).nullable(),
     previous_until: z.date().nullable(),
@@ -77,6 +93,8 @@ const keyRow = z
   })
   .transform((row) => ({
     ...credentialIn(row),
+    isTicket: row.is_ticket,
+    isOver: row.is_over,
     hash: row.hash,
     previousHash: row.previous_hash,
     previousUntilMs: row.previous_until?.getTime() ?? null,
@@ -94,7 +112,7 @@ type KeyRecord = z.output<typeof keyRow>
 async function loadKey(pool: pg.Pool, id: Id): Promise<KeyRecord | undefined> {
   const { rows } = await pool.query({
     name: 'load_key',
-    text: `select ${CREDENTIAL_SELECT}, k.member_person, k.member_email, k.hash, k.previous_hash, k.previous_until, k.older_hash, k.older_until
+    text: `select ${CREDENTIAL_SELECT}, k.member_person, k.member_email, k.is_ticket, coalesce(k.revoked_at >= k.expires_at, false) as is_over, k.hash, k.previous_hash, k.previous_until, k.older_hash, k.older_until
       from (select * from api_keys where id <= $1 order by id desc limit 1) k
       ${CREDENTIAL_JOINS}`,
     values: [id],

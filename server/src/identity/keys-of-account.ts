@@ -16,6 +16,8 @@ export type KeyPage = {
   readonly accountId: Id
   readonly state?: KeyState | undefined
   readonly memberId?: Id | undefined
+  /** Only what was given away, or only what was not. */
+  readonly isTicket?: boolean | undefined
   /** Continues behind this one. */
   readonly after?: Id | undefined
   readonly most: number
@@ -28,7 +30,7 @@ const IS_IN: Readonly<Record<KeyState, string>> = {
 }
 
 /** The newest first. */
-export function keyPageStatement({ workspaceId, accountId, state, memberId, after, most }: KeyPage) {
+export function keyPageStatement({ workspaceId, accountId, state, memberId, isTicket, after, most }: KeyPage) {
   const values: unknown[] = [accountId, most]
   const parameter = (value: unknown) => `$${values.push(value)}`
   const conditions = [
@@ -36,6 +38,11 @@ export function keyPageStatement({ workspaceId, accountId, state, memberId, afte
     ...(after === undefined ? [] : [`c.id < ${parameter(after)}`]),
     // Those of a state have indexes of their own, by the account and by the workspace: few may be behind very many others.
     ...(state === undefined ? [] : [`k.workspace_id = ${parameter(workspaceId)}`, IS_IN[state]]),
+    ...(isTicket === undefined
+      ? []
+      : isTicket
+        ? [`k.workspace_id = ${parameter(workspaceId)}`, 'k.is_ticket']
+        : ['not k.is_ticket']),
     ...(memberId === undefined ? [] : [`k.member_id = ${parameter(memberId)}`]),
   ]
   return { text: `${LISTED_SELECT} where ${conditions.join(' and ')} order by c.id desc limit $2`, values }

@@ -20,6 +20,7 @@ import {
 } from './key-terms.ts'
 import { changeOf, expiryFacts, lockKey, memberWith, tell } from './locked-key.ts'
 import { operatorTermsAfter } from './operator-terms.ts'
+import { requireTicket } from './tickets.ts'
 
 type Parts = { readonly pool: Transactions; readonly ids: Ids }
 
@@ -33,35 +34,40 @@ export type NewKey = {
   readonly memberId?: Id
   /** The grant whose client is told the secret. */
   readonly grantId?: Id
+  /** Whether it is given away: then it has a total and an end. */
+  readonly isTicket?: boolean
 } & TermsChange
 
 /** The secret is told here once and never again. */
 export type IssuedKey = { readonly id: Id; readonly secret: Secret }
 
 export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Promise<IssuedKey> {
-  const { workspaceId, mode, name, expiresAt, budget, memberId = null, grantId = null } = key
+  const { workspaceId, mode, name, expiresAt = null, budget = null, memberId = null, grantId = null } = key
+  const { isTicket = false } = key
   const terms = changed(NO_TERMS, key)
+  if (isTicket) requireTicket({ budget, expiresAt, scopes: terms.scopes })
   const id = ids.next()
   return inTransaction(pool, async (query) => {
     const { shard, accountId } = await lockForNewKey(query, workspaceId, mode)
     const member = await memberWith(query, workspaceId, memberId)
     const secret = makeKey(id, mode, shard)
     await query('insert into credentials (id, account_id) values ($1, $2)', [id, accountId])
-    const allowanceId = budget === undefined ? null : await makeAllowance(query, ids, accountId, budget)
+    const allowanceId = budget === null ? null : await makeAllowance(query, ids, accountId, budget)
     const after = {
       name,
       mode,
       ...termsFacts(terms),
-      ...expiryFacts(expiresAt ?? null),
-      ...budgetFacts(budget ?? null),
+      ...expiryFacts(expiresAt),
+      ...budgetFacts(budget),
+      ...(isTicket && { isTicket }),
       ...(memberId !== null && { memberId }),
     }
     await query(
-      `insert into api_keys (id, workspace_id, name, hash, expires_at, allowance_id, member_id, member_person, member_email, grant_id, operator_terms, ${TERMS_COLUMNS})
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, ${termsPlaces(12)})`,
+      `insert into api_keys (id, workspace_id, name, hash, expires_at, allowance_id, member_id, member_person, member_email, grant_id, is_ticket, operator_terms, ${TERMS_COLUMNS})
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, ${termsPlaces(13)})`,
       [
-        ...[id, workspaceId, name, hashOf(secret), expiresAt ?? null, allowanceId],
-        ...[memberId, member.personId, member.email, grantId],
+        ...[id, workspaceId, name, hashOf(secret), expiresAt, allowanceId],
+        ...[memberId, member.personId, member.email, grantId, isTicket],
         ...[operatorTermsAfter(by, [], { before: {}, after }), ...termsValues(terms)],
       ],
     )

@@ -22,6 +22,7 @@ export const listedKey = z
     allowance_id: z.string().nullable(),
     member_id: z.string().nullable(),
     grant_id: z.string().nullable(),
+    is_ticket: z.boolean(),
     ...BUDGET_ROW,
     ...TERMS_ROW,
     ...OPERATOR_TERMS_ROW,
@@ -31,6 +32,8 @@ export const listedKey = z
     /** Whose client was told the secret; null for a person or an operator. */
     grantId: row.grant_id,
     memberId: row.member_id,
+    /** Whether it was given away, with a total and an end. */
+    isTicket: row.is_ticket,
     workspaceId: row.workspace_id,
     name: row.name,
     mode: row.mode,
@@ -52,7 +55,7 @@ export type ListedKey = z.output<typeof listedKey>
 const LISTED = 1_000
 
 export const LISTED_SELECT = `select k.id, k.workspace_id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at,
-    case when k.previous_until > clock_timestamp() then k.previous_until end as previous_until, c.account_id, k.allowance_id, k.member_id, k.grant_id, b.period, b.amount, k.operator_terms, ${TERMS_SELECT}
+    case when k.previous_until > clock_timestamp() then k.previous_until end as previous_until, c.account_id, k.allowance_id, k.member_id, k.grant_id, k.is_ticket, b.period, b.amount, k.operator_terms, ${TERMS_SELECT}
   from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
   left join allowances b on b.id = k.allowance_id`
 

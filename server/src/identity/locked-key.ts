@@ -20,11 +20,13 @@ const lockedKey = z
     ...BUDGET_ROW,
     expires_at: z.date().nullable(),
     is_revoked: z.boolean(),
+    is_ticket: z.boolean(),
     ...TERMS_ROW,
     ...OPERATOR_TERMS_ROW,
   })
   .transform((row) => ({
     isRevoked: row.is_revoked,
+    isTicket: row.is_ticket,
     expiresAt: row.expires_at,
     budget: budgetIn(row),
     terms: termsIn(row),
@@ -45,7 +47,7 @@ export async function lockKey(query: Query, id: Id): Promise<z.output<typeof loc
   ])
   const { rows } = await query(
     `select c.account_id, a.mode, w.shard, k.allowance_id, k.former_allowances, k.workspace_id, k.member_id, b.period, b.amount, k.expires_at,
-       k.revoked_at is not null as is_revoked, k.operator_terms, ${TERMS_SELECT}
+       k.revoked_at is not null as is_revoked, k.is_ticket, k.operator_terms, ${TERMS_SELECT}
      from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
      join workspaces w on w.id = k.workspace_id left join allowances b on b.id = k.allowance_id where k.id = $1`,
     [id],

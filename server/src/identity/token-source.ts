@@ -41,10 +41,10 @@ export function createTokenSource({ pool, time, maxEntries, ...shared }: SourceP
   function credentialOf(token: TokenRecord, grant: GrantRecord, resource: Resource): Credential {
     const known = credentials.get(token)
     if (known?.grant === grant && known.resource === resource) return known.credential
-    const { expiresAtMs: _, isRevoked: __, mandate, ...rest } = grant
+    const { isRevoked: _, mandate, ...rest } = grant
     const mayCall = resource.callScope !== null && token.scopes.includes(resource.callScope)
     const mayReadAccount = token.scopes.includes('account.read')
-    const credential = { ...rest, token: { mayCall, mayReadAccount, mandate } }
+    const credential = { ...rest, isTicket: false, token: { mayCall, mayReadAccount, mandate } }
     credentials.set(token, { grant, resource, credential })
     return credential
   }

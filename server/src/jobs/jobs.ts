@@ -9,6 +9,7 @@ import { pruneRefusals } from '../gateway/refusals.ts'
 import { tellPresumed } from '../gateway/tell-loss.ts'
 import { pruneAccessTokens } from '../grants/access-tokens.ts'
 import { emptyApprovals, pruneApprovals } from '../grants/approvals.ts'
+import { endTickets } from '../identity/end-tickets.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Nanos } from '../kernel/money.ts'
@@ -117,6 +118,7 @@ export function createJobs(parts: JobParts): readonly Job[] {
     job('workspaces that close', 10 * SECOND_MS, () =>
       closeWorkspaces({ pool, by, sendMail, siteUrl, clock, labelSteps: (accountId) => labelSteps(pool, accountId) }),
     ),
+    job('tickets that are over', 10 * SECOND_MS, () => endTickets({ pool, by })),
     job('access tokens that have expired', MINUTE_MS, () => pruneAccessTokens(pool)),
     job('clients and what they left', MINUTE_MS, oauth.prune),
     job('signing keys', HOUR_MS, oauth.rotate),

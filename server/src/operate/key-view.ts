@@ -48,7 +48,7 @@ export function keyLines(key: KeyView & { readonly tier: Tier; readonly limits: 
   return [
     `Key ${key.id}, ${key.mode}, ${key.name}`,
     `Account ${key.workspaceId}, tier ${key.tier}`,
-    `State: ${stateOf(key)}`,
+    `State: ${stateOf(key)}${key.isTicket ? ' (ticket)' : ''}`,
     ...oldSecretLines(key),
     `Budget: ${key.budget === null ? 'none' : budgetLine(key.budget)}`,
     `Spent: ${formatUsd(key.spent.month)} USD this month, ${formatUsd(key.spent.total)} in total${left}`,

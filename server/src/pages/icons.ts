@@ -30,6 +30,7 @@ const SHAPES = {
   search: html`<circle cx="7" cy="7" r="4.5"/><path d="M10.4 10.4L14 14"/>`,
   square: html`<path d="M2.5 2.5h11v11h-11z"/>`,
   team: html`<circle cx="6" cy="5.5" r="2.5"/><path d="M1.8 13.2c0-2.4 1.8-4 4.2-4s4.2 1.6 4.2 4M10.6 3.2a2.5 2.5 0 0 1 0 4.6M12 9.6c1.4.6 2.2 1.9 2.2 3.6"/>`,
+  ticket: html`<path d="M2.5 4h11v2.4a1.6 1.6 0 0 0 0 3.2V12h-11V9.6a1.6 1.6 0 0 0 0-3.2zM6.5 4v1.6M6.5 7.2v1.6M6.5 10.4V12"/>`,
   tree: html`<path d="M2.5 2v10.5h4M2.5 6h4M8.5 4.2h5v3.6h-5zM8.5 10.7h5v3.6h-5z"/>`,
   turn: html`<path d="M13 6.5A5.3 5.3 0 0 0 3.4 5M3 2.6V5.4h2.8M3 9.5a5.3 5.3 0 0 0 9.6 1.5M13 13.4v-2.8h-2.8"/>`,
   unsettled: html`<path d="M2.5 2.5h11v11h-11z" stroke-dasharray="2.4 2.2"/><path d="M8 5v3.6M8 11v.1"/>`,

@@ -49,7 +49,7 @@ type Content = {
   readonly head?: Html
   /** In place of the style sheets of all pages. */
   readonly stylesheets?: readonly string[]
-  /** Only pages of the console run a script. */
+  /** Pages of the console run a script, the one where a client is allowed to spend, and that of a ticket. */
   readonly script?: PageScript
 }
 
@@ -62,7 +62,7 @@ function policyFor(formTargets: readonly string[], script: PageScript | undefine
   const scripts =
     script === undefined
       ? ''
-      : `; script-src 'self'; connect-src ${own(script.connectTo)}; require-trusted-types-for 'script'`
+      : `; script-src 'self'; connect-src ${own(script.connectTo)}; require-trusted-types-for 'script'; trusted-types 'none'`
   return {
     'content-security-policy': `default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; form-action ${own(formTargets)}; frame-ancestors 'none'; base-uri 'none'${scripts}`,
   }

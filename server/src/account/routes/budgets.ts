@@ -38,9 +38,9 @@ const budget = z.strictObject({
     .meta({ description: 'Only the operator can change or remove one that the operator has set.' }),
 })
 const state = z
-  .strictObject({ spent: moneyBody, left: moneyBody, resets_at: z.iso.datetime().nullable() })
+  .strictObject({ spent: moneyBody, held: moneyBody, left: moneyBody, resets_at: z.iso.datetime().nullable() })
   .nullable()
-  .meta({ description: 'In the period that is running, with what is held; null where each has its own.' })
+  .meta({ description: 'In the period that is running; spent has what is held. Null where each has its own.' })
 const listed = budget.extend({ state })
 
 export function toldBudget(one: AccountBudget, mode: 'live' | 'test'): z.output<typeof budget> {
@@ -95,9 +95,14 @@ export const BUDGET_ROUTES: readonly AccountRoute[] = [
       )
       const stateOf = (one: AccountBudget) => {
         if (isOfEvery(one)) return null
-        const { amount, spent } = states.get(one.id) ?? { amount: one.amount, spent: ZERO }
+        const { amount, spent, held } = states.get(one.id) ?? { amount: one.amount, spent: ZERO, held: ZERO }
         const left = leftOf({ amount, spent })
-        return { spent: money(spent), left: money(left), resets_at: resetOf(one.period, time.nowMs()) }
+        return {
+          spent: money(spent),
+          held: money(held),
+          left: money(left),
+          resets_at: resetOf(one.period, time.nowMs()),
+        }
       }
       const data = page.data.map((one) => ({ ...toldBudget(one, mode), state: stateOf(one) }))
       return { body: { data, next_cursor: page.next_cursor } }

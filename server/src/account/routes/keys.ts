@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { budgetForm, budgetOf, idForm, orFault, timeForm } from '../../api/forms.ts'
 import { money, moneyBody } from '../../api/money.ts'
 import { PAGE, pageFrom, pageOf } from '../../api/pages.ts'
+import type { Reply } from '../../api/route.ts'
 import { tagsIn, tagText } from '../../budgets/tags.ts'
 import { HOLDINGS } from '../../catalogue/holding.ts'
 import { ON_DISCONNECT } from '../../catalogue/on-disconnect.ts'
@@ -20,6 +21,7 @@ import { accountIn, type Place } from '../../people/membership.ts'
 import { type Member, requireOwnMode } from '../authenticate.ts'
 import type { AccountParts } from '../parts.ts'
 import { type AccountRoute, forAnybody, type Given, inWorkspace } from '../route.ts'
+import { TICKET_PATH } from '../ticket-path.ts'
 
 const rate = z.int().positive().max(1_000_000_000).nullable()
 const terms = {
@@ -71,9 +73,13 @@ const keyName = z
   .max(200)
   .regex(/^[^\p{Cc}]*$/u, 'must not have control characters')
 
+const KINDS = ['key', 'ticket'] as const
+const kind = z.enum(KINDS)
+
 const nullableTime = z.iso.datetime().nullable()
 const key = z.strictObject({
   id: z.string(),
+  kind: kind.meta({ description: 'A ticket is a key that was given away: it always has a total and an end.' }),
   name: z.string(),
   mode: z.enum(['live', 'test']),
   state: z.enum(KEY_STATES),
@@ -106,12 +112,16 @@ const withSecret = key.extend({
     .string()
     .nullable()
     .meta({ description: 'Told once. Null where the request is a repetition: rotate the key if you missed it.' }),
+  link: z.string().nullable().meta({
+    description: 'Of a ticket: what its holder opens, with the secret behind the #. Told once, as the secret is.',
+  }),
 })
 
 export function toldKey(row: ListedKey, nowMs: number): z.output<typeof key> {
   const { rates, scopes, networks, tags, onDisconnect, holding } = row.terms
   return {
-    ...{ id: row.id, name: row.name, mode: row.mode, state: stateOfKey(row, nowMs) },
+    ...{ id: row.id, kind: row.isTicket ? ('ticket' as const) : ('key' as const) },
+    ...{ name: row.name, mode: row.mode, state: stateOfKey(row, nowMs) },
     created_at: row.createdAt.toISOString(),
     expires_at: row.expiresAt?.toISOString() ?? null,
     revoked_at: row.revokedAt?.toISOString() ?? null,
@@ -131,6 +141,13 @@ export function toldKey(row: ListedKey, nowMs: number): z.output<typeof key> {
     holding,
     set_by_operator: [...row.operatorTerms],
   }
+}
+
+/** A key with its secret, which is told this once; of a ticket with the link, which has the secret where no server is sent it. */
+function toldOnce({ siteUrl, time }: AccountParts, row: ListedKey, secret: Secret): Reply<z.output<typeof withSecret>> {
+  const told = toldKey(row, time.nowMs())
+  const link = row.isTicket ? `${siteUrl}${TICKET_PATH}#${secret.reveal()}` : null
+  return { body: { ...told, secret: secret.reveal(), link }, kept: { ...told, secret: null, link: null } }
 }
 
 type Terms = z.output<ReturnType<typeof z.strictObject<typeof terms>>>
@@ -212,16 +229,18 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
       ...PAGE,
       state: z.enum(KEY_STATES).optional().meta({ description: 'Only those in this state.' }),
       member_id: idForm.optional().meta({ description: 'Only those of this member.' }),
+      kind: kind.optional().meta({ description: 'Only tickets, or only what is none.' }),
     }),
     answer: { description: 'A page of keys.', body: pageOf(key) },
     async run({ pool, time }, { place, mode, query }) {
-      const { limit, cursor, state, member_id: memberId } = query
+      const { limit, cursor, state, member_id: memberId, kind: ofKind } = query
       const accountId = accountIn(place, mode)
       const rows = await listKeyPage(pool, {
         workspaceId: place.id,
         accountId,
         state,
         memberId,
+        isTicket: ofKind && ofKind === 'ticket',
         after: cursor,
         most: limit + 1,
       })
@@ -237,25 +256,30 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     mode: 'named',
     summary: 'Make a key; its secret is told once',
     tag: 'keys',
-    body: z.strictObject({ name: keyName, ...terms }),
+    description:
+      'A ticket (kind) is given away: its budget is a total, it has an end, and the answer has a link by which its holder sees, without an account, what is left. Nothing is taken from the balance for it: calls are paid as those of any key, at most that total, and none begins after the end.',
+    body: z.strictObject({
+      kind: kind.default('key').meta({ description: 'A ticket takes a budget for "total" and expires_at.' }),
+      name: keyName,
+      ...terms,
+    }),
     answer: { status: 201, description: 'The key, with its secret.', body: withSecret, hasEtag: true },
     codes: ['quota_exceeded', 'resource_not_found'],
     prepare: async (parts, { body }) => checkTerms(parts, body),
-    async run({ ids, time }, { member, place, mode, body, on }) {
+    async run(parts, { member, place, mode, body, on }) {
       const { name, expires_at: expiresAt, budget } = body
       const own = may(place.role, 'workspace.manage') ? null : place.memberId
       const memberId = body.member_id === undefined ? own : body.member_id
       requireOwnKey(place, memberId)
-      const { id, secret } = await createKey({ pool: on, ids }, member.by, {
-        ...{ workspaceId: place.id, mode, name },
+      const { id, secret } = await createKey({ pool: on, ids: parts.ids }, member.by, {
+        ...{ workspaceId: place.id, mode, name, isTicket: body.kind === 'ticket' },
         ...(expiresAt && { expiresAt }),
         ...(budget && { budget: budgetOf(budget) }),
         ...(memberId && { memberId }),
         ...(member.granted !== null && { grantId: member.granted.grantId }),
         ...changeIn(body),
       })
-      const told = toldKey(await findKeyIn(on, { workspaceId: place.id, id }), time.nowMs())
-      return { body: { ...told, secret: secret.reveal() }, kept: { ...told, secret: null } }
+      return toldOnce(parts, await findKeyIn(on, { workspaceId: place.id, id }), secret)
     },
   }),
   inWorkspace({
@@ -327,15 +351,14 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
         .meta({ description: 'For how long the old secret works, too.' }),
     }),
     answer: { description: 'The key, with its new secret.', body: withSecret, hasEtag: true },
-    async run({ ids, time }, asked) {
+    async run(parts, asked) {
       const { member, body, on, place } = asked
       const { id, memberId } = await keyIn(asked, true)
       requireOwnKey(place, memberId)
-      const secret = await rotateKey({ pool: on, ids }, member.by, id, body.overlap_seconds, {
+      const secret = await rotateKey({ pool: on, ids: parts.ids }, member.by, id, body.overlap_seconds, {
         ...{ grantId: member.granted?.grantId ?? null, keepsOlder: true },
       })
-      const told = toldKey(await findKeyIn(on, { workspaceId: place.id, id }), time.nowMs())
-      return { body: { ...told, secret: secret.reveal() }, kept: { ...told, secret: null } }
+      return toldOnce(parts, await findKeyIn(on, { workspaceId: place.id, id }), secret)
     },
   }),
   inWorkspace({

@@ -11,6 +11,7 @@ const time = z.string().transform((text) => new Date(text))
 
 export const keyForm = z.object({
   id: z.string(),
+  kind: z.enum(['key', 'ticket']),
   name: z.string(),
   mode: z.enum(['live', 'test']),
   state: z.enum(['active', 'expired', 'revoked']),
@@ -33,7 +34,7 @@ export const keyForm = z.object({
 export type ShownKey = z.output<typeof keyForm>
 
 export const keyListForm = z.object({ data: z.array(keyForm), next_cursor: z.string().nullable() })
-export const keySecretForm = keyForm.extend({ secret: z.string().nullable() })
+export const keySecretForm = keyForm.extend({ secret: z.string().nullable(), link: z.string().nullable() })
 
 const keyState = z.object({
   id: z.string(),
@@ -48,12 +49,14 @@ export const PERIOD_WORDS = { day: 'a day', week: 'a week', month: 'a month', to
 
 const WEEK_MS = 7 * 86_400_000
 
-/** Icon and word. */
-export function keyBadge({ state, expires_at: expiresAt }: ShownKey, nowMs: number): Html {
-  if (state === 'revoked') return html`<span class="fb-badge">${icon('no')}Revoked</span>`
-  if (state === 'expired') return html`<span class="fb-badge">${icon('clock')}Expired</span>`
+/** Icon and word. A ticket is ended, and a key is revoked or expires. */
+export function keyBadge({ kind, state, expires_at: expiresAt }: ShownKey, nowMs: number): Html {
+  if (state === 'revoked')
+    return html`<span class="fb-badge">${icon('no')}${kind === 'ticket' ? 'Ended' : 'Revoked'}</span>`
+  if (state === 'expired')
+    return html`<span class="fb-badge">${icon('clock')}${kind === 'ticket' ? 'Ended' : 'Expired'}</span>`
   const isSoon = expiresAt !== null && expiresAt.getTime() - nowMs <= WEEK_MS
-  return isSoon
+  return isSoon && kind === 'key'
     ? html`<span class="fb-badge fb-badge--warn">${icon('clock')}Expires soon</span>`
     : html`<span class="fb-badge fb-badge--ok">${icon('check')}Active</span>`
 }

@@ -1,5 +1,5 @@
 import { type Html, html } from '../../kernel/html.ts'
-import { ZERO } from '../../kernel/money.ts'
+import { type Nanos, ZERO } from '../../kernel/money.ts'
 import { form, type Trouble } from '../../pages/form.ts'
 import { icon } from '../../pages/icons.ts'
 import { dayOf, momentOf, shortDayOf, timeOf } from '../../people-pages/views/words.ts'
@@ -28,7 +28,7 @@ type Shown = {
   readonly idempotencyKey: string
   /** Where keys are. */
   readonly path: string
-  /** Told this once, of a key that was just made or rotated. */
+  /** Told this once, of a key that was just made or rotated; of a ticket its link. */
   readonly secret: string | null
   readonly mayChange: boolean
   readonly trouble: Trouble | null
@@ -39,9 +39,9 @@ export function keyView(parts: SnippetParts, shown: Shown): Html {
   const isOver = key.state === 'revoked'
   const own = `${path}/${key.id}`
   return html`${crumbs([[path, 'Keys']], key.name)}
-<div class="fb-title"><div><h1><bdi>${key.name}</bdi></h1><p class="meta">${keyBadge(key, nowMs)}<span class="id">${keyHint(key)}</span><span>used ${lastUse(state, nowMs)}</span><span>made ${dayOf(key.created_at)}</span></p></div>${
+<div class="fb-title"><div><h1><bdi>${key.name}</bdi></h1><p class="meta">${keyBadge(key, nowMs)}<span class="id">${keyHint(key)}</span>${key.kind === 'ticket' ? html`<span>${icon('ticket')} Ticket</span>` : undefined}<span>used ${lastUse(state, nowMs)}</span><span>made ${dayOf(key.created_at)}</span></p></div>${
     mayChange && !isOver
-      ? html`<div class="fb-actions"><a class="fb-button fb-button--danger" href="${own}/revoke">Revoke</a><a class="fb-button" href="${own}/edit">Change</a></div>`
+      ? html`<div class="fb-actions"><a class="fb-button fb-button--danger" href="${own}/revoke">${key.kind === 'ticket' ? 'End it' : 'Revoke'}</a><a class="fb-button" href="${own}/edit">Change</a></div>`
       : undefined
   }</div>
 ${troubled(trouble)}${secret === null ? undefined : secretShown(parts, shown, secret)}<div class="fb-cols">
@@ -51,12 +51,17 @@ ${budgetCard(shown)}${limitsCard(key)}${refusalsCard(shown)}<div class="fb-c4 fb
 
 function secretShown(parts: SnippetParts, { key }: Shown, secret: string): Html {
   const until = key.previous_secret_until
-  return html`<section class="fb-callout" aria-label="The secret">${icon('key')}<div><strong>Copy the key now: it is shown once.</strong><p>Only its hash is kept.${until === null ? '' : ` The old one works until ${timeOf(until)}.`}</p>${reveal(secret)}</div></section>
+  const stillWorks = until === null ? '' : ` The old one works until ${timeOf(until)}.`
+  if (key.kind === 'ticket')
+    return html`<section class="fb-callout" aria-label="The link">${icon('ticket')}<div><strong>Send this link now: it is shown once.</strong><p>Whoever opens it sees, without an account, what is left and how to use it. Whoever has it can spend it.${stillWorks}</p>${reveal(secret)}</div></section>
+`
+  return html`<section class="fb-callout" aria-label="The secret">${icon('key')}<div><strong>Copy the key now: it is shown once.</strong><p>Only its hash is kept.${stillWorks}</p>${reveal(secret)}</div></section>
 ${codeTabs('use', 'Use it', snippets(parts, secret), copyButton('use'))}
 `
 }
 
-function budgetCard({ key, state, path }: Shown): Html {
+function budgetCard(shown: Shown): Html {
+  const { key, state, path } = shown
   const spending = spendingOf(key, state)
   if (spending === null || key.budget === null)
     return card(
@@ -66,17 +71,21 @@ function budgetCard({ key, state, path }: Shown): Html {
       { kind: 'fb-c8' },
     )
   const { charged, held, left, limit } = spending
-  const resets = state?.budget?.resets_at ?? null
+  const resets = key.kind === 'ticket' ? key.expires_at : (state?.budget?.resets_at ?? null)
   return card(
     'budget',
-    `Budget, ${PERIOD_WORDS[key.budget.period]}`,
-    html`<div class="budget__top"><span class="v">${meter(left)}</span><span class="fb-soft">left of ${asSet(limit)}${resets === null ? '' : `, until ${timeOf(resets)}`}</span></div>${bar(spending, budgetLabel(spending))}${legend({ charged: exact(charged), held: exact(held), left: exact(left) })}${
-      left > ZERO
-        ? undefined
-        : html`<p class="chart-foot fb-soft">It is used up: calls are refused with 402, and cost nothing. <a href="${path}/${key.id}/edit">Raise it</a>, or wait.</p>`
-    }`,
+    key.kind === 'ticket' ? 'What was given' : `Budget, ${PERIOD_WORDS[key.budget.period]}`,
+    html`<div class="budget__top"><span class="v">${meter(left)}</span><span class="fb-soft">left of ${asSet(limit)}${resets === null ? '' : `, until ${timeOf(resets)}`}</span></div>${bar(spending, budgetLabel(spending))}${legend({ charged: exact(charged), held: exact(held), left: exact(left) })}${budgetNote(shown, left)}`,
     { kind: 'fb-c8 budget' },
   )
+}
+
+function budgetNote({ key, path }: Shown, left: Nanos): Html | undefined {
+  const change = `${path}/${key.id}/edit`
+  if (key.kind === 'ticket' && key.state !== 'active')
+    return html`<p class="chart-foot fb-soft">It has ended. Nothing was taken from your balance for it, so that what is left is yours already.</p>`
+  if (left > ZERO) return undefined
+  return html`<p class="chart-foot fb-soft">It is used up: calls are refused with 402, and cost nothing. <a href="${change}">Raise it</a>${key.budget?.period === 'total' ? '' : ', or wait'}.</p>`
 }
 
 function limitsCard(key: ShownKey): Html {
@@ -127,11 +136,20 @@ const OVERLAPS = [
 ] as const
 
 function rotateCard({ key, path, formToken, idempotencyKey }: Shown): Html {
-  const title = key.expires_at === null ? 'Rotate' : `Expires on ${shortDayOf(key.expires_at)}`
+  const isTicket = key.kind === 'ticket'
+  const title = isTicket
+    ? 'Another link'
+    : key.expires_at === null
+      ? 'Rotate'
+      : `Expires on ${shortDayOf(key.expires_at)}`
+  const what = isTicket
+    ? 'If the link was lost, or somebody has it who should not: another one has what is left of the same ticket.'
+    : 'Rotating makes a new secret. The old one goes on working for as long as you say, so that nothing stops while you replace it.'
+  const choices = isTicket ? OVERLAPS.toReversed() : OVERLAPS
   return card(
     'rotate',
     title,
-    html`<p class="fb-soft">Rotating makes a new secret. The old one goes on working for as long as you say, so that nothing stops while you replace it.</p>${form(`${path}/${key.id}/rotate`, { formToken }, html`${changesOnce(idempotencyKey)}<div class="fb-field"><label for="overlap">The old one works for</label><select class="fb-select" id="overlap" name="overlap">${OVERLAPS.map(([value, word]) => html`<option value="${value}">${word}</option>`)}</select></div><button class="fb-button fb-button--quiet" type="submit">${icon('turn')}Rotate the key</button>`, 'rotate')}`,
+    html`<p class="fb-soft">${what}</p>${form(`${path}/${key.id}/rotate`, { formToken }, html`${changesOnce(idempotencyKey)}<div class="fb-field"><label for="overlap">The old one works for</label><select class="fb-select" id="overlap" name="overlap">${choices.map(([value, word]) => html`<option value="${value}">${word}</option>`)}</select></div><button class="fb-button fb-button--quiet" type="submit">${icon('turn')}${isTicket ? 'Make another link' : 'Rotate the key'}</button>`, 'rotate')}`,
   )
 }
 
@@ -153,13 +171,14 @@ export function revokeView({
   idempotencyKey,
 }: Pick<Shown, 'key' | 'path' | 'formToken' | 'idempotencyKey'>): Html {
   const own = `${path}/${key.id}`
+  const [verb, button] = key.kind === 'ticket' ? ['End', 'End the ticket'] : ['Revoke', 'Revoke the key']
   return html`${crumbs(
     [
       [path, 'Keys'],
       [own, key.name],
     ],
-    'Revoke',
+    verb,
   )}
-<div class="fb-title"><div><h1>Revoke <bdi>${key.name}</bdi>?</h1><p>From now on no call begins with it. This can’t be undone. Calls that run are ended and charged as usual.</p></div></div>
-${form(`${own}/revoke`, { formToken }, html`${changesOnce(idempotencyKey)}<p class="fb-actions"><a class="fb-button fb-button--large" href="${own}">Keep it</a><button class="fb-button fb-button--large fb-button--danger" type="submit">Revoke the key</button></p>`)}`
+<div class="fb-title"><div><h1>${verb} <bdi>${key.name}</bdi>?</h1><p>From now on no call begins with it. This can’t be undone. Calls that run are ended and charged as usual.${key.kind === 'ticket' ? ' What is left stays with the workspace.' : ''}</p></div></div>
+${form(`${own}/revoke`, { formToken }, html`${changesOnce(idempotencyKey)}<p class="fb-actions"><a class="fb-button fb-button--large" href="${own}">Keep it</a><button class="fb-button fb-button--large fb-button--danger" type="submit">${button}</button></p>`)}`
 }

@@ -9,35 +9,52 @@ type Shown = {
   readonly nowMs: number
   /** Where keys are; the paths of others follow from it. */
   readonly path: string
-  readonly state: string
+  readonly chosen: Chosen
   readonly next: string | null
   readonly mayMake: boolean
 }
 
-const STATES = [
+/** Which keys are listed: all, those in a state, or those that were given away. */
+const CHOICES = [
   ['', 'All'],
-  ['active', 'Active'],
-  ['expired', 'Expired'],
-  ['revoked', 'Revoked'],
+  ['state=active', 'Active'],
+  ['state=expired', 'Expired'],
+  ['state=revoked', 'Revoked'],
+  ['kind=ticket', 'Tickets'],
 ] as const
+export type Chosen = (typeof CHOICES)[number][0]
+
+export function chosenIn(query: { readonly get: (name: string) => string | undefined }): Chosen {
+  const [found = CHOICES[0]] = CHOICES.filter(([choice]) => {
+    const [name = '', value = ''] = choice.split('=')
+    return name !== '' && query.get(name) === value
+  })
+  return found[0]
+}
 
 export function keysView(shown: Shown): Html {
-  const { keys, path, state, next, mayMake } = shown
-  return html`<div class="fb-title"><div><h1>Keys</h1><p>A key has its own budget, limits, scopes and expiry. The newest is first.</p></div>${
+  const { keys, path, chosen, next, mayMake } = shown
+  return html`<div class="fb-title"><div><h1>Keys</h1><p>A key has its own budget, limits, scopes and expiry. A ticket is a key that you give away. The newest is first.</p></div>${
     mayMake
-      ? html`<div class="fb-actions"><a class="fb-button" href="${path}/new">${icon('plus')}New key</a></div>`
+      ? html`<div class="fb-actions"><a class="fb-button fb-button--quiet" href="${path}/new-ticket">${icon('ticket')}Give a ticket</a><a class="fb-button" href="${path}/new">${icon('plus')}New key</a></div>`
       : undefined
   }</div>
-<nav class="segments" aria-label="Which keys">${STATES.map(([value, word]) => html`<a href="${path}${value === '' ? '' : `?state=${value}`}"${value === state ? html` aria-current="true"` : undefined}>${word}</a>`)}</nav>
+<nav class="segments" aria-label="Which keys">${CHOICES.map(([choice, word]) => html`<a href="${path}${choice === '' ? '' : `?${choice}`}"${choice === chosen ? html` aria-current="true"` : undefined}>${word}</a>`)}</nav>
 ${keys.length === 0 ? empty(shown) : table(shown)}${
   next === null
     ? undefined
-    : html`<p><a class="fb-button fb-button--quiet" href="${path}?${state === '' ? '' : `state=${state}&`}cursor=${next}">Older keys</a></p>`
+    : html`<p><a class="fb-button fb-button--quiet" href="${path}?${chosen === '' ? '' : `${chosen}&`}cursor=${next}">Older keys</a></p>`
 }`
 }
 
-function empty({ state, path, mayMake }: Shown): Html {
-  if (state !== '') return html`<div class="fb-empty"><p>No key is ${state}.</p></div>`
+function empty({ chosen, path, mayMake }: Shown): Html {
+  if (chosen === 'kind=ticket')
+    return html`<div class="fb-empty"><p>A ticket is an amount for somebody without an account, until a day. You send a link; they see what is left, and how to use it.</p>${
+      mayMake
+        ? html`<p><a class="fb-button" href="${path}/new-ticket">${icon('ticket')}Give a ticket</a></p>`
+        : undefined
+    }</div>`
+  if (chosen !== '') return html`<div class="fb-empty"><p>No key is ${chosen.replace('state=', '')}.</p></div>`
   return html`<div class="fb-empty"><p>Keys stand here, with what each has left. A call needs one.</p>${
     mayMake ? html`<p><a class="fb-button" href="${path}/new">${icon('plus')}New key</a></p>` : undefined
   }</div>`
@@ -49,7 +66,7 @@ function table(shown: Shown): Html {
 
 function row(key: ShownKey, { states, nowMs, path }: Shown): Html {
   const state = states.get(key.id)
-  return html`<tr><th scope="row"><a href="${path}/${key.id}"><bdi>${key.name}</bdi></a><span class="fb-sub fb-code">${keyHint(key)}</span></th><td data-k="May call">${scopeWords(key)}</td><td class="bar">${smallBudget(key, state)}</td><td data-k="Last used">${lastUse(state, nowMs)}</td><td data-k="Expires">${endOf(key)}</td><td data-k="State">${keyBadge(key, nowMs)}</td></tr>`
+  return html`<tr><th scope="row"><a href="${path}/${key.id}"><bdi>${key.name}</bdi></a><span class="fb-sub"><span class="fb-code">${keyHint(key)}</span>${key.kind === 'ticket' ? html` <b>Ticket</b>` : undefined}</span></th><td data-k="May call">${scopeWords(key)}</td><td class="bar">${smallBudget(key, state)}</td><td data-k="Last used">${lastUse(state, nowMs)}</td><td data-k="Expires">${endOf(key)}</td><td data-k="State">${keyBadge(key, nowMs)}</td></tr>`
 }
 
 /** Calls older than 30 days are not looked for. */
@@ -60,7 +77,7 @@ export function lastUse(state: KeyState | undefined, nowMs: number): Html | stri
     : `${momentOf(at, new Date(nowMs))} UTC`.replace(/(\d [A-Z][a-z]{2}) UTC$/, '$1')
 }
 
-function endOf({ revoked_at: revokedAt, expires_at: expiresAt }: ShownKey): string {
-  if (revokedAt !== null) return `revoked ${shortDayOf(revokedAt)}`
+function endOf({ kind, revoked_at: revokedAt, expires_at: expiresAt }: ShownKey): string {
+  if (revokedAt !== null) return `${kind === 'ticket' ? 'ended' : 'revoked'} ${shortDayOf(revokedAt)}`
   return expiresAt === null ? 'no expiry' : shortDayOf(expiresAt)
 }

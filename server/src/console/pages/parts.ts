@@ -71,7 +71,7 @@ export function copyButton(of: string): Html {
   return html`<button class="fb-copy" type="button" data-copy="${of}" hidden>${icon('copy')}<span>Copy</span></button>`
 }
 
-/** A whole key, the one time that it is shown. */
+/** A whole key or link, the one time that it is shown. */
 export function reveal(secret: string): Html {
   return html`<div class="fb-reveal"><code id="secret">${secret}</code>${copyButton('secret')}</div>`
 }

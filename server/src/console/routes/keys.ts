@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { Fault } from '../../kernel/fault.ts'
 import { may } from '../../kernel/role.ts'
 import type { Trouble } from '../../pages/form.ts'
@@ -5,13 +6,20 @@ import type { Form } from '../../pages/form-data.ts'
 import { type Page, seeOther } from '../../pages/page.ts'
 import type { PageRoute } from '../../pages/page-route.ts'
 import { keyView, revokeView } from '../pages/key.ts'
-import { KEY_FIELDS, type KeyValues, keyFormView, PROPOSED, valuesOf } from '../pages/key-form.ts'
+import {
+  endOfDay,
+  KEY_FIELDS,
+  type KeyKind,
+  type KeyValues,
+  keyFormView,
+  proposed,
+  valuesOf,
+} from '../pages/key-form.ts'
 import { keyForm, keyListForm, keySecretForm, keyStatesForm, operatorWords, type ShownKey } from '../pages/key-parts.ts'
-import { keysView } from '../pages/keys.ts'
+import { chosenIn, keysView } from '../pages/keys.ts'
 import type { RouteParts } from '../parts.ts'
 import { type ConsoleVisit, pathIn } from '../visits.ts'
 
-const STATES = ['active', 'expired', 'revoked']
 const PAGE = '50'
 
 export function keyRoutes(parts: RouteParts): readonly PageRoute[] {
@@ -35,17 +43,17 @@ export function keyRoutes(parts: RouteParts): readonly PageRoute[] {
   }
 
   async function list(visit: ConsoleVisit): Promise<Page> {
-    const given = visit.query.get('state') ?? ''
-    const state = STATES.includes(given) ? given : ''
+    const chosen = chosenIn(visit.query)
     const cursor = visit.query.get('cursor')
-    const query = { limit: PAGE, ...(state !== '' && { state }), ...(cursor !== undefined && { cursor }) }
+    const filter = Object.fromEntries(new URLSearchParams(chosen))
+    const query = { limit: PAGE, ...filter, ...(cursor !== undefined && { cursor }) }
     const { data: keys, next_cursor: next } = await visit.ask(keyListForm, { operationId: 'list_keys', query })
     const states = await statesOf(visit, keys)
     const mayMake = may(visit.workspace.role, 'keys.manage')
     return show(
       visit,
       'Keys',
-      keysView({ keys, states, nowMs: time.nowMs(), path: keysIn(visit), state, next, mayMake }),
+      keysView({ keys, states, nowMs: time.nowMs(), path: keysIn(visit), chosen, next, mayMake }),
     )
   }
 
@@ -71,49 +79,53 @@ export function keyRoutes(parts: RouteParts): readonly PageRoute[] {
 
   function showForm(
     visit: ConsoleVisit,
+    kind: KeyKind,
     values: KeyValues,
     key: Changed | null,
     trouble: Trouble | null = null,
     status = 200,
   ): Page {
     const { formToken, idempotencyKey } = visit
-    const main = keyFormView({ formToken, idempotencyKey, values, trouble, path: keysIn(visit), key })
-    return show(visit, key === null ? 'New key' : `Change ${key.name}`, main, status)
+    const main = keyFormView({ formToken, idempotencyKey, kind, values, trouble, path: keysIn(visit), key })
+    const title = kind === 'ticket' ? 'Give a ticket' : 'New key'
+    return show(visit, key === null ? title : `Change ${key.name}`, main, status)
   }
 
   function create(visit: ConsoleVisit): Promise<Page> {
     const values = valuesIn(visit.form)
+    const kind = visit.form.get('kind') === 'ticket' ? 'ticket' : 'key'
     return orTrouble(
-      'No key was made',
+      kind === 'ticket' ? 'No ticket was made' : 'No key was made',
       async () => {
         const { body } = await visit.change({
           operationId: 'create_key',
-          body: { name: values.name ?? '', ...termsIn(values) },
+          body: { kind, name: values.name ?? '', ...termsIn(values, kind) },
         })
-        const made = keySecretForm.parse(body)
-        return showKey(visit, made, made.secret, made.secret === null ? SECRET_WAS_SHOWN : null)
+        return showMade(visit, keySecretForm.parse(body))
       },
-      (trouble, status) => showForm(visit, values, null, trouble, status),
+      (trouble, status) => showForm(visit, kind, values, null, trouble, status),
     )
+  }
+
+  /** With what is told this once; a form that is sent again is told nothing of it. */
+  function showMade(visit: ConsoleVisit, made: z.output<typeof keySecretForm>): Promise<Page> {
+    const once = made.link ?? made.secret
+    return showKey(visit, made, once, once === null ? SECRET_WAS_SHOWN : null)
   }
 
   async function update(visit: ConsoleVisit): Promise<Page> {
     const key = await keyOf(visit)
     const values = valuesIn(visit.form)
     const etag = visit.form.get('etag') ?? ''
-    const expiresBefore = visit.form.get('expires_before') ?? ''
-    const body = termsIn(values)
-    // A day says less than the moment that was set: the same day changes nothing. Compared with what the form showed, so that
-    // the same form sent again asks for the same change.
-    const keepsEnd = expiresBefore === (values.expires ?? '').trim()
+    const before = visit.form.get('before') ?? ''
     return orTrouble(
       'Nothing was changed',
       async () => {
-        const { expires_at: _, ...others } = body
-        await visit.change({ ...about(visit, 'update_key'), body: keepsEnd ? others : body, ifMatch: etag })
+        const body = changedTerms(values, before, key.kind)
+        await visit.change({ ...about(visit, 'update_key'), body, ifMatch: etag })
         return seeOther(`${keysIn(visit)}/${key.id}`)
       },
-      (trouble, status) => showForm(visit, values, changedFrom(key, etag, expiresBefore), trouble, status),
+      (trouble, status) => showForm(visit, key.kind, values, changedFrom(key, etag, before), trouble, status),
     )
   }
 
@@ -125,8 +137,7 @@ export function keyRoutes(parts: RouteParts): readonly PageRoute[] {
       async () => {
         await keyOf(visit)
         const { body } = await visit.change({ ...about(visit, 'rotate_key'), body: { overlap_seconds: overlap } })
-        const rotated = keySecretForm.parse(body)
-        return showKey(visit, rotated, rotated.secret, rotated.secret === null ? SECRET_WAS_SHOWN : null)
+        return showMade(visit, keySecretForm.parse(body))
       },
       async (trouble, status) => showKey(visit, await keyOf(visit), null, trouble, status),
     )
@@ -146,7 +157,8 @@ export function keyRoutes(parts: RouteParts): readonly PageRoute[] {
 
   return [
     visits.get('/keys', list),
-    visits.get('/keys/new', (visit) => showForm(visit, PROPOSED, null)),
+    visits.get('/keys/new', (visit) => showForm(visit, 'key', proposed('key', time.nowMs()), null)),
+    visits.get('/keys/new-ticket', (visit) => showForm(visit, 'ticket', proposed('ticket', time.nowMs()), null)),
     visits.post('/keys', create),
     visits.get('/keys/:key', async (visit) => showKey(visit, await keyOf(visit))),
     visits.get('/keys/:key/edit', async (visit) => {
@@ -155,7 +167,7 @@ export function keyRoutes(parts: RouteParts): readonly PageRoute[] {
       const values = valuesOf(key)
       // What a refusal proposes is filled in, and saved by nobody but who reads it.
       const amount = visit.query.get('amount') ?? values.amount ?? ''
-      return showForm(visit, { ...values, amount }, changedFrom(key, etag, values.expires ?? ''))
+      return showForm(visit, key.kind, { ...values, amount }, changedFrom(key, etag, JSON.stringify(values)))
     }),
     visits.post('/keys/:key', update),
     visits.post('/keys/:key/rotate', rotate),
@@ -173,11 +185,11 @@ export function keyRoutes(parts: RouteParts): readonly PageRoute[] {
 
 type Changed = NonNullable<Parameters<typeof keyFormView>[0]['key']>
 
-const changedFrom = (key: ShownKey, etag: string, expiresBefore: string): Changed => ({
+const changedFrom = (key: ShownKey, etag: string, before: string): Changed => ({
   id: key.id,
   name: key.name,
   etag,
-  expiresBefore,
+  before,
   byOperator: operatorWords(key),
 })
 
@@ -221,7 +233,7 @@ function valuesIn(form: Form): KeyValues {
 }
 
 /** Fields as the account API takes them: an empty one takes the limit away. */
-function termsIn(values: KeyValues) {
+function termsIn(values: KeyValues, kind: KeyKind) {
   const given = (name: keyof KeyValues) => (values[name] ?? '').trim()
   const rate = (name: keyof KeyValues) => (given(name) === '' ? null : Number(given(name).replaceAll(',', '')))
   const words = (name: keyof KeyValues) => (given(name) === '' ? null : given(name).split(/[\s,]+/))
@@ -230,6 +242,38 @@ function termsIn(values: KeyValues) {
     rates: { requests_per_minute: rate('requests'), tokens_per_minute: rate('tokens'), concurrency: rate('calls') },
     scopes: words('scopes'),
     allowed_addresses: words('addresses'),
-    expires_at: given('expires') === '' ? null : `${given('expires')}T00:00:00Z`,
+    expires_at: given('expires') === '' ? null : endOfDay(given('expires'), kind),
+  }
+}
+
+const shownBefore = z.record(z.string(), z.string())
+
+/**
+ * What somebody changed of what the form showed them. The rest is left alone: the page says less of it than is kept, such as the day of a moment. It is compared with what was
+ * shown, and not with what is there, so that the same form sent again asks for the same change.
+ */
+function changedTerms(values: KeyValues, before: string, kind: KeyKind) {
+  const shown = shownIn(before)
+  // A browser sends the lines of a text with other ends than it was shown.
+  const words = (text = '') => text.trim().split(/\s+/).join(' ')
+  const isSame = (name: keyof KeyValues) => words(values[name]) === words(shown[name])
+  const terms = Object.entries(termsIn(values, kind))
+  return Object.fromEntries(terms.filter(([term]) => !FIELDS_OF[term]?.every(isSame)))
+}
+
+/** What each term is filled in by. */
+const FIELDS_OF: Readonly<Record<string, readonly (keyof KeyValues)[]>> = {
+  budget: ['amount', 'period'],
+  rates: ['requests', 'tokens', 'calls'],
+  scopes: ['scopes'],
+  allowed_addresses: ['addresses'],
+  expires_at: ['expires'],
+}
+
+function shownIn(before: string): KeyValues {
+  try {
+    return shownBefore.parse(JSON.parse(before))
+  } catch {
+    throw new Fault('invalid_request', { detail: 'Open the form again: it was not sent whole.' })
   }
 }

@@ -70,7 +70,7 @@ ${
 <li><div><b>Second factor</b><span>${person.hasSecondFactor ? 'On' : 'Off'}</span></div><a class="fb-button fb-button--quiet fb-button--small" href="/account/second-factor">${person.hasSecondFactor ? 'Turn it off' : 'Turn it on'}</a></li></ul></section>
 <section class="seats" aria-labelledby="sessions"><h2 class="card-page__h" id="sessions">Where you are signed in</h2><ul>${sessions.map((session) => sessionItem(session, shown))}</ul>
 ${form('/sessions/end-all', shown, html`<button class="fb-button fb-button--danger" type="submit">Sign out everywhere</button>`)}</section>`,
-    below: html`<a href="/sign-out">Sign out</a>`,
+    below: html`<a href="/console">Back to the console</a> <a href="/sign-out">Sign out</a>`,
   })
 }
 
