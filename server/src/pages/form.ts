@@ -18,8 +18,15 @@ export type Trouble = { readonly title: string; readonly text?: string | Html }
 /** What every form of ours has beside its fields. */
 export type FormParts = { readonly formToken: string; readonly returnTo?: string | undefined }
 
-export function form(action: string, { formToken, returnTo }: FormParts, content: Html, kind = ''): Html {
-  return html`<form action="${action}" method="post" novalidate${kind === '' ? null : html` class="${kind}"`}><input type="hidden" name="${FORM_TOKEN}" value="${formToken}">${
+export function form(
+  action: string,
+  { formToken, returnTo }: FormParts,
+  content: Html,
+  kind = '',
+  /** What a script of ours makes of it. */
+  island?: string,
+): Html {
+  return html`<form action="${action}" method="post" novalidate${kind === '' ? null : html` class="${kind}"`}${island === undefined ? null : html` data-island="${island}"`}><input type="hidden" name="${FORM_TOKEN}" value="${formToken}">${
     returnTo === undefined ? null : html`<input type="hidden" name="${RETURN_TO}" value="${returnTo}">`
   }
 ${content}</form>`

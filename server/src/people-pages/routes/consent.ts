@@ -60,7 +60,7 @@ export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
   async function show(visit: SignedIn, asking: Asking, status = 200, filled: Filled = {}): Promise<Page> {
     const { path, formToken } = visit
     const known = await whatIsKnown(parts, visit, asking, filled.values)
-    return consentPage(pages, { path, formToken, asking, status, filled, ...known })
+    return consentPage(pages, { path, formToken, asking, status, filled, isFollowed: true, ...known })
   }
 
   function decide(visit: SignedIn, asking: Asking): Promise<Page> {

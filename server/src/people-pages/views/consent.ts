@@ -32,13 +32,15 @@ type Shown = FormParts & {
   readonly filled?: Filled
   /** What the form sends besides. */
   readonly also?: Html
+  /** Whether the sentence follows what is typed. Each time the server is asked, so that it can't where somebody has few tries. */
+  readonly isFollowed?: boolean
 }
 
 const LABELS = { ...MANDATE_LABELS, workspace: 'Workspace', mode: 'Money' }
 
 /** What a client asks for, who it says it is, where the answer goes, and what it may spend. */
-export function consentPage({ open }: Pick<Pages, 'open'>, shown: Shown): Page {
-  const { asking, email, workspaces, status = 200, filled = {}, path, also } = shown
+export function consentPage({ open, assets }: Pick<Pages, 'open' | 'assets'>, shown: Shown): Page {
+  const { asking, email, workspaces, status = 200, filled = {}, path, also, isFollowed = false } = shown
   const { name } = asking.client
   const wants = canPay(asking) ? 'asks for a budget' : 'asks to act for you'
   const head = html`<div class="grant__who"><span class="grant__face">${icon('agent')}</span><h1><bdi>${name}</bdi> ${wants}</h1><p>${whoAsks(asking)} You are signed in as ${email}. <a href="/sign-out">Not you?</a></p></div>
@@ -48,6 +50,7 @@ ${summary(filled, LABELS)}${filled.isChanged === true ? callout('warn', 'Read th
     title: `${name} ${wants}`,
     // The answer goes on to the client, which a browser takes for a part of sending the form.
     ...(asking.destination !== null && { formTargets: [asking.destination.source] }),
+    ...(isFollowed && { script: { src: assets.console.script, connectTo: [] } }),
     main:
       workspaces.length === 0
         ? html`<div class="grant"><div>${head}<div class="grant__form">${whoItIs(asking)}${nobodyMay(shown)}</div></div></div>`
@@ -57,6 +60,7 @@ ${summary(filled, LABELS)}${filled.isChanged === true ? callout('warn', 'Read th
             html`${seenField(shown.seal)}<div>${head}${also}<div class="grant__form">${whoItIs(asking)}${terms(shown)}${inPlaceOf(shown)}</div></div>
 ${side(shown)}${decision(shown)}`,
             'grant',
+            isFollowed ? 'decision' : undefined,
           ),
     foot: html`<a href="/grants">What you allow</a>`,
   })
@@ -83,7 +87,7 @@ function notThere({ workspace, mode, terms }: Decided, money: Shown['money'], na
 /** The mandate as it would be, beside the fields. */
 function side({ asking, workspaces, decided, offer }: Shown): Html {
   if (decided === null || !canPay(asking))
-    return html`<aside class="grant__side" aria-label="The mandate">${note(asking)}</aside>`
+    return html`<aside class="grant__side" aria-label="The mandate" data-follows="ticket">${note(asking)}</aside>`
   const workspace = nameOf(workspaces, decided)
   const from = `${workspace}, ${decided.mode === 'test' ? 'test' : 'live'}`
   const shown = {
@@ -92,7 +96,7 @@ function side({ asking, workspaces, decided, offer }: Shown): Html {
     operations: offer.count(decided.terms.scopes),
     from,
   }
-  return html`<aside class="grant__side" aria-label="The mandate">${ticket(shown)}${note(asking)}</aside>`
+  return html`<aside class="grant__side" aria-label="The mandate" data-follows="ticket">${ticket(shown)}${note(asking)}</aside>`
 }
 
 function note({ client, scopes }: Asking): Html {
@@ -116,7 +120,7 @@ function decision({ asking, workspaces, decided, offer, money }: Shown): Html {
           ...{ client: asking.client.name, workspace: nameOf(workspaces, decided), mode: decided.mode },
           ...{ terms: decided.terms, offer, canMakeKeys: canMakeKeys(asking) },
         })
-  return html`<div class="grant__say"><div class="grant__box"><h2>What you are about to allow</h2>${said}${decided === null ? null : notThere(decided, money, nameOf(workspaces, decided))}
+  return html`<div class="grant__say" data-follows="sentence" aria-live="polite"><div class="grant__box"><h2>What you are about to allow</h2>${said}${decided === null ? null : notThere(decided, money, nameOf(workspaces, decided))}
 <div class="fb-actions"><button class="fb-button fb-button--large" type="submit" name="decision" value="allow">Allow${most}</button><button class="fb-button fb-button--large fb-button--quiet" type="submit" name="decision" value="deny">Don’t allow</button></div></div></div>`
 }
 

@@ -119,8 +119,8 @@ function namesOf(scopes: readonly string[], { categories }: Pick<Offer, 'categor
 }
 
 /** By which the decision is known to be about the sentence beside it. */
-export function seenField(seal: string | null): Html | null {
-  return seal === null ? null : html`<input type="hidden" name="${SEEN}" value="${seal}">`
+export function seenField(seal: string | null): Html {
+  return html`<input type="hidden" name="${SEEN}" value="${seal ?? ''}">`
 }
 
 /** An amount, whole: nine places in groups, where that many are told. */
