@@ -59,7 +59,7 @@ export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
 
   async function show(visit: SignedIn, asking: Asking, status = 200, filled: Filled = {}): Promise<Page> {
     const { path, formToken } = visit
-    const known = await whatIsKnown(parts, visit, asking, filled.values)
+    const known = await whatIsKnown(parts, visit, asking, filled)
     return consentPage(pages, { path, formToken, asking, status, filled, isFollowed: true, ...known })
   }
 
@@ -106,7 +106,7 @@ export async function whatIsKnown(
   { people, pool, offer }: ConsentParts,
   { session, browser }: SignedIn,
   asking: Asking,
-  given?: Values,
+  { values: given, problems = {} }: Filled,
 ) {
   const { personId, email } = session
   const all = await people.workspacesOf(personId)
@@ -121,7 +121,8 @@ export async function whatIsKnown(
     replace: held.some(({ isReplaceable }) => isReplaceable) ? 'yes' : '',
   }
   const wanted = await wantedOf(values, asking, offer)
-  const decided = 'problems' in wanted ? null : wanted
+  // What can't be read is not what is allowed.
+  const decided = 'problems' in wanted || Object.keys(problems).length > 0 ? null : wanted
   const seal = decided && sealOfDecision(browser, asking, decided)
   return { email, workspaces, held, offer, values, decided, seal, money }
 }

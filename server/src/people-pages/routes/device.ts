@@ -51,7 +51,7 @@ export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
     const also = html`<input type="hidden" name="user_code" value="${code}"><p class="fb-hint grant__code">Your device shows <b class="fb-code">${shownUserCode(code)}</b>.</p>`
     return consentPage(pages, {
       ...{ path: DECIDE, formToken, asking, status, filled, also },
-      ...(await whatIsKnown(parts, visit, asking, filled.values)),
+      ...(await whatIsKnown(parts, visit, asking, filled)),
     })
   }
 
