@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { createWorkspace } from '../../server/src/workspaces/workspaces.ts'
-import { ACTOR, ids } from '../acceptance/installation.ts'
-import { ask, join, makeTeam, startHouse } from '../account/house.ts'
+import { ACTOR, call, ids } from '../acceptance/installation.ts'
+import { ask, join, listIn, makeTeam, startHouse } from '../account/house.ts'
 import { createVisitor, filledIn } from '../people/visitor.ts'
 
 /** Tickets in the console, and the page of whoever holds one: what they show, and what nobody gets by them. */
@@ -151,6 +152,35 @@ describe('what is saved of a key', () => {
       rows.map(({ action }) => action),
       ['key.changed', 'key.created'],
     )
+  })
+})
+
+describe('what a budget has spent', () => {
+  it('is told apart from what is held, as the ledger has both', async () => {
+    const { workspaceId, secret, of } = await makeTeam(pool)
+    const path = `/workspaces/${workspaceId}/budgets?mode=test`
+    const set = { method: 'POST', body: { period: 'month', amount_usd: '5' } } as const
+    assert.equal((await ask(siteUrl, of('owner'), path, set)).status, 201)
+    const spent = async () => {
+      const { costUsd } = await call(house.gateway.url, secret, 'rerank')
+      return Number(costUsd)
+    }
+    const stateOf = async () => Object(listIn(await ask(siteUrl, of('owner'), path))[0]?.state)
+    // A new budget is known to every process within a second.
+    await until(
+      async () => (await spent()) > 0 && Number((await stateOf()).spent.usd) > 0,
+      PATIENCE_MS,
+      'that it counts',
+    )
+    const before = await stateOf()
+    assert.equal(before.held.usd, '0.000000000')
+    await pool.query(
+      'update kept_periods set held = held + 1000 where allowance_id in (select id from budgets where account_id = (select test_account_id from workspaces where id = $1))',
+      [workspaceId],
+    )
+    const after = await stateOf()
+    assert.equal(after.held.usd, '0.000001000')
+    assert.equal(Number(after.spent.usd).toFixed(9), (Number(before.spent.usd) + 0.000001).toFixed(9))
   })
 })
 

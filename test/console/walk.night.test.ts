@@ -21,7 +21,7 @@ const { picture, fits, isAccessible } = createPageChecks(browser)
 const KINDS = [
   ['phone-dark', { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }],
   ['light', { viewport: { width: 1440, height: 900 } }],
-  ['dark', { viewport: { width: 1440, height: 900 }, colorScheme: 'dark' }],
+  ['dark-by-keyboard', { viewport: { width: 1440, height: 900 }, colorScheme: 'dark' }],
   ['phone-light', { viewport: { width: 390, height: 844 } }],
   ['light-without-script', { viewport: { width: 1440, height: 900 }, javaScriptEnabled: false }],
 ] as const satisfies readonly (readonly [string, BrowserContextOptions])[]
@@ -32,13 +32,15 @@ async function mailTo(address: string) {
   return newest ?? assert.fail()
 }
 
-/** A person who is counted: what they click, and how long they take. */
-function createHand(page: Page) {
+/** A person who is counted: what they click, and how long they take. By keyboard, each click is a way to what it is about and Enter. */
+function createHand(page: Page, isKeyboard: boolean) {
   let clicks = 0
   const began = performance.now()
   const click = async (target: ReturnType<Page['locator']>) => {
     clicks += 1
-    await target.click()
+    if (!isKeyboard) return target.click()
+    await target.focus()
+    await page.keyboard.press('Enter')
   }
   return {
     press: (name: string) => click(page.getByRole('button', { name, exact: true })),
@@ -100,11 +102,11 @@ function overhear(page: Page) {
 
 for (const [kind, options] of KINDS)
   describe(`a person (${kind})`, () => {
-    it('signs up, sees the first call appear, has one refused with its fix, rotates the key, and gives somebody without an account a ticket', async () => {
+    it('signs up, sees the first call appear, has one refused with its fix, rotates the key, and gives somebody without an account a ticket', async (test) => {
       const own = { baseURL: house.siteUrl, extraHTTPHeaders: { 'x-forwarded-for': freshAddress() }, ...options }
       const context = await browser.newContext(own)
       const page = await context.newPage()
-      const hand = createHand(page)
+      const hand = createHand(page, kind.endsWith('by-keyboard'))
       const { frowned } = overhear(page)
       const look = async (on: Page, name: string) => {
         await picture(on, `${name}-${kind}`)
@@ -129,6 +131,7 @@ for (const [kind, options] of KINDS)
         assert.equal(await page.locator('[data-cost-charged]').textContent(), `$${costIn(called)}`)
         await look(page, 'first-call')
       }
+      test.diagnostic(`${hand.clicks()} clicks, ${hand.seconds().toFixed(0)} s from the home page to the first call`)
       assert.ok(hand.clicks() <= MOST_CLICKS, `${hand.clicks()} clicks`)
       assert.ok(hand.seconds() <= MOST_SECONDS, `${hand.seconds()} s`)
       const path = new URL(page.url()).pathname.replace(/\/first-key$/, '')

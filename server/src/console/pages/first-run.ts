@@ -71,6 +71,13 @@ function then({ paths }: Shown): Html {
     ['tree', 'Set a budget', 'See a call refused before it costs anything.', paths.keys, 'Set'],
     ['play', 'Use your SDK', 'OpenAI’s, Anthropic’s, Google’s: change the address and the key.', '/docs/models', 'How'],
     ['agent', 'Connect an agent', 'It spends inside a mandate that you give it.', '/docs/agents', 'How'],
+    [
+      'ticket',
+      'Give a ticket',
+      'Somebody without an account spends up to an amount.',
+      `${paths.keys}/new-ticket`,
+      'Give',
+    ],
   ] as const
   return card(
     'then',

@@ -45,7 +45,8 @@ ${codeBlock({
   title: 'Your terminal',
   label: 'How to ask what is left',
   code: `export FAREBOX_KEY='what stands behind the #'
-curl -s ${baseUrl ?? 'http://127.0.0.1:8700'}/v1/balance -H "Authorization: Bearer $FAREBOX_KEY"`,
+curl -s ${baseUrl ?? 'http://127.0.0.1:8700'}/v1/balance \\
+  -H "Authorization: Bearer $FAREBOX_KEY"`,
 })}<p class="fb-hint"><code>budget</code> has the amount, what was spent, and what is left.</p></section>
 `
 }
