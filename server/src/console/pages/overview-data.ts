@@ -39,7 +39,7 @@ export const budgetsForm = z.object({
       kind: z.string(),
       period: z.enum(['day', 'week', 'month', 'total']),
       amount,
-      state: z.object({ spent: amount, left: amount, resets_at: time.nullable() }).nullable(),
+      state: z.object({ spent: amount, held: amount, left: amount, resets_at: time.nullable() }).nullable(),
     }),
   ),
 })

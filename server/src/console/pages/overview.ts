@@ -104,8 +104,7 @@ function month(charged: Nanos, budget: ShownBudget | null): Html {
   const state = budget?.state ?? null
   if (budget === null || state === null)
     return html`<dt>Spent this month</dt><dd class="v">${meter(charged)}</dd><dd>The workspace has no budget for a month. The balance bounds it.</dd>`
-  const { spent, left, resets_at: resets } = state
-  const held = nanos(spent > charged ? spent - charged : 0n)
+  const { spent, held, left, resets_at: resets } = state
   const spending = { charged: nanos(spent - held), held, left, limit: budget.amount }
   return html`<dt>Spent this month, of the workspace’s ${asSet(budget.amount)}</dt><dd class="v">${meter(charged)}</dd><dd>${bar(spending, budgetLabel(spending))}</dd><dd>${micros(left)} left${resets === null ? '' : ` until ${shortDayOf(resets)}`}. Then calls are refused, not billed.</dd>`
 }

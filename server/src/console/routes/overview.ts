@@ -76,7 +76,7 @@ export function overviewRoutes(parts: RouteParts): readonly PageRoute[] {
     const [usage, budgets, keys] = await Promise.all([
       ask(usageForm, { operationId: 'get_usage', query: { start: from.toISOString(), group_by: by } }),
       ask(budgetsForm, { operationId: 'list_budgets', query: { kind: 'workspace' } }),
-      ask(keyListForm, { operationId: 'list_keys', query: { state: 'active', limit: '50' } }),
+      ask(keyListForm, { operationId: 'list_keys', query: { kind: 'key', state: 'active', limit: '50' } }),
     ])
     const ids = keys.data.map(({ id }) => id).join(',')
     const states =
