@@ -1,7 +1,7 @@
 import { formatUsd } from '../kernel/money.ts'
 import type { HeldMoney } from '../ledger/held.ts'
 import type { OutboxFigures } from '../outbox/operate.ts'
-import { isReady, type ProcessView } from '../processes/processes.ts'
+import { isReady, isStarting, type ProcessView } from '../processes/processes.ts'
 import type { UpstreamView } from '../processes/upstreams.ts'
 import { ageText, percent } from './columns.ts'
 
@@ -67,7 +67,7 @@ function ofProcess(one: ProcessView, nowMs: number): readonly Attention[] {
   const { changesLagMs, eventLoop, memory } = report
   const lag = changesLagMs === null ? 'has not read the change log' : `is ${ageText(changesLagMs / 1_000)} behind`
   return [
-    ...(isReady(one)
+    ...(isReady(one) || isStarting(one)
       ? []
       : [{ what: `${name} ${lag}: it may use old keys and prices.`, todo: 'look at its log, and at PostgreSQL' }]),
     ...(eventLoop < BUSY

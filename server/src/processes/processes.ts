@@ -24,6 +24,14 @@ export function isReady({ isAlive, report }: ProcessView): boolean {
   return isAlive && report !== null && report.changesLagMs !== null && report.changesLagMs < LAGGING_MS
 }
 
+/** By then it has read the change log, or can't. */
+const STARTING_SECONDS = 10
+
+/** Whether it has begun so short a time ago that it says nothing yet of how it is. */
+export function isStarting({ report }: ProcessView): boolean {
+  return report !== null && report.changesLagMs === null && report.upSeconds < STARTING_SECONDS
+}
+
 /** Far more than an installation has. */
 const MOST = 500
 

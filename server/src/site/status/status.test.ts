@@ -62,6 +62,8 @@ describe('the status page tells what all processes say of themselves', () => {
     assert.match(alone, /Tasks, mail, sums of usage<\/span>.*Not seen<\/span>/)
     const lagging = await told([processOf({}), processOf({ changesLagMs: 6_000 })])
     assert.match(lagging, /2 processes<\/span>.*1 of 2 answer<\/span>/)
+    const starting = await told([processOf({}), processOf({ changesLagMs: null, upSeconds: 2 })])
+    assert.match(starting, /Calls are accepted/, 'one that has just begun is no trouble')
   })
 
   it('and of none that has died, or of a release that says it otherwise', async () => {

@@ -2,7 +2,7 @@ import type { Names } from '../../catalogue/operation.ts'
 import { type Html, html } from '../../kernel/html.ts'
 import { icon } from '../../pages/icons.ts'
 import type { PageRoute } from '../../pages/page-route.ts'
-import { isReady, type ProcessView } from '../../processes/processes.ts'
+import { isReady, isStarting, type ProcessView } from '../../processes/processes.ts'
 import { type UpstreamView, upstreamsOf } from '../../processes/upstreams.ts'
 import { asAsked } from '../as-asked.ts'
 import { dayOf, minuteOf } from '../dates.ts'
@@ -61,7 +61,7 @@ function rowsOf({ processes, isFresh }: Reading, names: Names): readonly Row[] {
 type Part = { readonly name: string; readonly note: string; readonly isNeeded: boolean }
 
 function partOf(live: readonly ProcessView[], role: string, { name, note, isNeeded }: Part): Row {
-  const all = live.filter(({ report }) => report?.roles.includes(role) === true)
+  const all = live.filter((one) => one.report?.roles.includes(role) === true && !isStarting(one))
   const ready = all.filter(isReady)
   const counted = `${note}. ${all.length === 1 ? 'One process' : `${all.length} processes`}`
   if (ready.length > 0) {
