@@ -17,7 +17,7 @@ const session = Object({ personId: 'a person', isComplete: true, name: 'Mira', e
 const cookies = createCookies({ isSecure: false })
 const siteUrl = 'http://site.example'
 const frame = createFrame({ pages: createPages({ assets: loadAssets(), siteUrl }), baseUrl: undefined })
-const workspaces = { data: [{ id: WORKSPACE, name: 'Harbour Labs', role: 'owner' }] }
+const workspaces = { data: [{ id: WORKSPACE, name: 'Harbour Labs', role: 'owner', suspended: null }] }
 const asked: Asked = {
   visitor: Object({}),
   method: 'GET',
