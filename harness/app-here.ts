@@ -21,7 +21,7 @@ export async function startAppHere(
     if (onLine) for (const line of text.split('\n')) if (line !== '') onLine(line)
     return true
   }
-  const log = createLog({ level: config.log.level, write, secrets: secretsIn(config) })
+  const log = createLog({ ...config.log, write, secrets: secretsIn(config) })
   const app = await startApp(config, { log, cancel: new AbortController().signal, ...changes(env) })
   const { gateway = '', site = '', agent = '', admin = '' } = app.addresses
   return { child: childHere(output.text, app.stop), addresses: { gateway, site, agent, admin } }

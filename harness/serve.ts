@@ -11,7 +11,7 @@ export async function serve(changes: ReturnType<Changes>): Promise<never> {
   const write = (line: string) => process.stdout.write(line)
   const told = new AbortController()
   process.on('SIGTERM', () => told.abort())
-  const log = createLog({ level: config.log.level, write, secrets: secretsIn(config) })
+  const log = createLog({ ...config.log, write, secrets: secretsIn(config) })
   const app = await startApp(config, { log, cancel: told.signal, ...changes })
   write(`${JSON.stringify({ ready: true, ...app.addresses })}\n`)
   if (!told.signal.aborted) await once(told.signal, 'abort')

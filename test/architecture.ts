@@ -113,6 +113,7 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   account_prices: ['pricing'],
   request_records: ['gateway', 'ledger'],
   refusals: ['gateway'],
+  refused_calls: ['gateway'],
   tasks: ['tasks', 'calls', 'ledger', 'upstreams'],
 }
 

@@ -1,5 +1,5 @@
 import type { Answered, Cut } from './attempt.ts'
-import { errorIn } from './error-body.ts'
+import { asText, errorIn } from './error-body.ts'
 import { fixOf } from './fixes.ts'
 import { readUsd, type Usd } from './money.ts'
 import { retryAfterOf } from './retry.ts'
@@ -22,6 +22,8 @@ export class FareboxError extends Error {
   readonly code: string
   /** What to do, in a sentence. */
   readonly fix: string
+  /** The page where it is mended, of what was refused for money, a right or a limit; null where the gateway names none. */
+  readonly fixUrl: string | null
   /** The status of the answer; null where there was none. */
   readonly status: number | null
   readonly requestId: string | null
@@ -40,6 +42,7 @@ export class FareboxError extends Error {
     this.name = new.target.name
     this.code = details.code
     this.fix = fixOf(details.code, details.members)
+    this.fixUrl = asText(details.members?.fix_url) ?? null
     this.status = details.status ?? null
     this.requestId = details.requestId ?? null
     this.cost = details.cost ?? null

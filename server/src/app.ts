@@ -143,6 +143,7 @@ async function stop(parts: Parts, options: DrainOptions, storageDeadlineMs?: num
   await flush(calls, log)
   await chored
   await gateway.refusals.flush(RECORDS_DEADLINE_MS)
+  await gateway.refusedCalls.flush(RECORDS_DEADLINE_MS)
   await gateway.records.flush(RECORDS_DEADLINE_MS)
   await money.ownership.stop()
   await Promise.all([feed.close(), pools.close(storageDeadlineMs)])

@@ -9,7 +9,7 @@ import { createLog, type Log } from './telemetry/log.ts'
 /** The `farebox` program. Everything but `serve` lives in cli/; serving needs the whole house. */
 async function serve(config: Config): Promise<void> {
   const write = (line: string) => process.stdout.write(line)
-  const log = createLog({ level: config.log.level, write, secrets: secretsIn(config) })
+  const log = createLog({ ...config.log, write, secrets: secretsIn(config) })
   endOnUncaught(log)
   if (isStartedByNpx())
     log.warn(

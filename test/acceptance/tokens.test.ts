@@ -81,7 +81,7 @@ function likenessOf({ status, headers, text, id }: Told) {
     shape: text
       .replaceAll(id, 'its id')
       // Where the person who gave the grant can do something about a refusal.
-      .replace(/,?"mandate_url":"[^"]*"/, '')
+      .replaceAll(/,?"(mandate|fix)_url":"[^"]*"/g, '')
       .replaceAll(UUID, 'an id')
       .replaceAll(/\d{4}-\d\d-\d\d[T ][\d:.]+Z?/g, 'a time')
       .replaceAll(/\d{9,}/g, 'a number'),

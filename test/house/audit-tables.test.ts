@@ -57,6 +57,7 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
     'windows',
     'group_windows',
     'refusals',
+    'refused_calls',
     'request_records',
   ]),
   ...named('upkeep', [

@@ -180,7 +180,7 @@ describe('a command', () => {
       'http:\n  - body_bytes\n',
       /^farebox: http in \S+ is a list: write its settings below it, each as "name: value" \(body_bytes, model_body_bytes, header_bytes, json_depth and others\)$/m,
     ],
-    ['a section that is a number', 'log: 5\n', /^farebox: log in \S+ is a number: .* \(level\)$/m],
+    ['a section that is a number', 'log: 5\n', /^farebox: log in \S+ is a number: .* \(level, calls\)$/m],
     [
       'a value that is a list',
       'listen:\n  gateway: [127.0.0.1, 8700]\n',

@@ -98,7 +98,7 @@ describe('an installation', () => {
       gateway
         .output()
         .split('\n')
-        .filter((line) => line.includes(`"upstream":"${id}"`))
+        .filter((line) => line.includes(`"upstream_id":"${id}"`))
     await until(async () => lines().length > 0, PATIENCE_MS, 'the line in the log')
     const [line = '', ...more] = lines()
     assert.deepEqual(more, [])

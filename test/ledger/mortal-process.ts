@@ -84,5 +84,5 @@ export function createWatchfulLog(say: (what: 'swept' | 'lost' | 'late', id: Id,
     else if (message.startsWith('a call was lost')) say('lost', request_id, owner_id)
     else if (message.startsWith('the lease was renewed late')) say('late', request_id, owner_id)
   }
-  return { info: () => {}, warn: watch, error: watch }
+  return { ...silentLog, warn: watch, error: watch }
 }

@@ -9,7 +9,7 @@ const { pools, calls } = connect(database.url)
 const pool = pools.rest
 after(() => pools.close())
 
-const UPSTREAM = { id: ids.next(), slot: 'video', mode: 'live' } as const
+const UPSTREAM = { id: ids.next(), name: 'video', slot: 'video', mode: 'live' } as const
 
 /** A task that is being created, and how it stands. */
 async function begin(): Promise<Id> {

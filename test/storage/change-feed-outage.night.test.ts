@@ -36,7 +36,7 @@ describe('the change feed', () => {
   beforeEach(async () => {
     lines.length = 0
     const note = (message: string) => lines.push(message)
-    things = createThings(postgres.url(), { info: note, warn: note, error: note })
+    things = createThings(postgres.url(), { ...silentLog, info: note, warn: note, error: note })
     await until(() => things.feed.lagMs() < LIMIT_MS, PATIENCE_MS, 'the start of the feed')
   })
   afterEach(() => things.close())

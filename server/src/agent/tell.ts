@@ -92,6 +92,7 @@ function errorOf(fault: Fault | undefined) {
 function wordsOf(fault: Fault | undefined, cutCap: number | undefined): string {
   if (fault === undefined) return 'The call failed.'
   const { needed_usd: needed, cap_usd: cap, left_usd: left, needed_total_usd: total, cost_usd: before } = fault.members
+  const { fix_url: fix } = fault.members
   const amounts = [
     ...(needed !== undefined ? [`It can cost up to ${needed} USD.`] : []),
     ...(cap !== undefined
@@ -101,7 +102,7 @@ function wordsOf(fault: Fault | undefined, cutCap: number | undefined): string {
     ...(left !== undefined ? [`${left} USD are left.`] : []),
     ...(before !== undefined && fault.code === 'idempotency_completed' ? [`That call was charged ${before} USD.`] : []),
     ...(fault.members.approval_url !== undefined ? [`approval_url: ${fault.members.approval_url}`] : []),
-    ...(fault.members.mandate_url !== undefined ? [`The mandate is changed at ${fault.members.mandate_url}`] : []),
+    ...(fix === undefined || fix === fault.members.approval_url ? [] : [`Where it can be changed: ${fix}`]),
   ]
   return [`${fault.code}: ${fault.message}`, ...amounts].join(' ')
 }

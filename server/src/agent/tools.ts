@@ -141,9 +141,7 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
       const result = await run()
       return isInputRequired(result) ? result : sentOnce(result, request.headers['user-agent'])
     } catch (thrown) {
-      const fault = asFault(thrown)
-      refused(request, fault)
-      return refusal(request, fault, metaNames)
+      return refusal(request, refused(request, asFault(thrown)), metaNames)
     }
   }
 }

@@ -20,8 +20,7 @@ async function failing(code: FaultCode, headers: Record<string, string> = {}, be
     operations: { find: () => tagDetail },
     free: { find: () => undefined },
     headerNames: { cost: 'x-cost', balance: 'x-balance' },
-    mandates: { linked: (_: unknown, fault: Fault) => fault },
-    refused() {},
+    refused: (_: unknown, fault: Fault) => fault,
   } as unknown as Parameters<typeof createUse>[0])
   const wanted = { id: 'c' as Id, operationId: 'tag_detail', given: {}, maxCost: '0.5', idempotencyKey: undefined }
   return use({ caller, headers: {} } as unknown as AgentRequest, wanted)

@@ -51,14 +51,14 @@ export type Quote = (request: AgentRequest, operation: Operation, given: Argumen
 
 export type Use = (request: AgentRequest, wanted: Wanted) => Promise<Used>
 
-type Parts = Pick<AgentParts, 'run' | 'begin' | 'mandates' | 'headerNames' | 'jsonLimits' | 'refused'> & {
+type Parts = Pick<AgentParts, 'run' | 'begin' | 'headerNames' | 'jsonLimits' | 'refused'> & {
   readonly operations: AgentOperations
   readonly free: FreeOperations
 }
 
 /** Makes a call on the path of every call: what is refused, held, charged and recorded is as over HTTP. */
 export function createUse(parts: Parts): { readonly use: Use; readonly quote: Quote } {
-  const { run, mandates, headerNames, jsonLimits, refused, operations, free } = parts
+  const { run, headerNames, jsonLimits, refused, operations, free } = parts
 
   async function make(request: AgentRequest, wanted: Wanted, progress: Progress): Promise<Used> {
     const { caller } = request
@@ -93,8 +93,12 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
     try {
       return await make(request, wanted, progress)
     } catch (thrown) {
-      const fault = mandates.linked(request.caller, asFault(thrown))
-      refused({ ...request, id: wanted.id }, fault)
+      const fault = refused({ ...request, id: wanted.id }, asFault(thrown), {
+        operation: operations.find(wanted.operationId)?.id,
+        model: progress.model,
+        idempotencyKey: wanted.idempotencyKey,
+        isBegun: progress.begun === true,
+      })
       const { [headerNames.cost]: charged, [headerNames.balance]: balance } = fault.headers
       const isUnknown = charged === undefined && (progress.begun === true || isOfEarlierCall(fault))
       return {

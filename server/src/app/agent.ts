@@ -18,16 +18,16 @@ export function createAgent(
 ) {
   const { config, pools, ids, clock, time, log, metrics, headerNames } = infrastructure
   const { http, names } = config
-  const { run, mandates, models, prices, tasks, links, jsonLimits, refusals } = gateway
+  const { run, models, prices, tasks, links, jsonLimits, refuse } = gateway
   const metadata = createMetadata({ mcpUrl: http.mcp_url, siteUrl: issuerOf(config) })
   const server = createAgentServer({
-    ...{ catalogue, run, begin, mandates, models, prices, tasks, links, ids, names, headerNames, jsonLimits, metadata },
+    ...{ catalogue, run, begin, models, prices, tasks, links, ids, names, headerNames, jsonLimits, metadata },
     ...{ clock, time, pool: pools.rest },
     publicUrl: http.public_url,
     version: VERSION,
     provider: names.provider,
     isOurOrigin: createOriginCheck(http.mcp_url, http.cors_origins),
-    refused: createToolRefusals({ count: refusals.count, metrics, log }),
+    refused: createToolRefusals({ refuse, metrics, log }),
   })
   return { ...server, challenge: metadata.challenge }
 }

@@ -18,6 +18,8 @@ import { createQuotedAdmission } from '../gateway/quoted-admission.ts'
 import { createRecords } from '../gateway/records.ts'
 import { createExtend } from '../gateway/refilled-extension.ts'
 import { createRefusals } from '../gateway/refusals.ts'
+import { createRefuse } from '../gateway/refuse.ts'
+import { createRefusedCalls } from '../gateway/refused-calls.ts'
 import { createRelay } from '../gateway/relay.ts'
 import { createTellLoss } from '../gateway/tell-loss.ts'
 import { createTellRefused } from '../gateway/tell-refused.ts'
@@ -49,7 +51,7 @@ export function createGateway(infrastructure: Infrastructure, money: Money, cont
   const { config, log, clock, metrics, pools, time, ids, seal, cached, headerNames } = infrastructure
   const { calls, begin, requireUnspent, testCredit } = money
   const { http, names, secrets } = config
-  const breakers = createBreakers({ clock, metrics })
+  const breakers = createBreakers({ clock, metrics, log })
   const figures = createUpstreamFigures({ clock, minutes: FIGURES_MINUTES })
   const transport = createTransport({ clock, metrics, breakers, figures })
   const bindings = createBindings({ ...cached, log, seal })
@@ -64,6 +66,8 @@ export function createGateway(infrastructure: Infrastructure, money: Money, cont
   const counter = createTokenCounter()
   const records = createRecords({ pool: pools.rest, clock, log })
   const refusals = createRefusals({ pool: pools.rest, clock, time })
+  const refusedCalls = createRefusedCalls({ pool: pools.rest, clock, log, metrics })
+  const refuse = createRefuse({ refusals, refusedCalls, log, siteUrl: http.site_url })
   const losses = createLossWatch({ pool: pools.rest, ceilings: ceilingsOf(config.loss), time, log, metrics })
   const overran = createTellLoss({ metrics, log })
   const prices = createPrices(cached)
@@ -78,7 +82,7 @@ export function createGateway(infrastructure: Infrastructure, money: Money, cont
     counter,
     names,
     lossGuard: createLossGuard(losses),
-    refusedBy: createTellRefused({ log, clock }),
+    refusedBy: createTellRefused({ log, clock, metrics }),
     prices,
     quota: createQuota(cached),
     declaredModels: { rerank: [DEFAULT_RERANK_MODEL, ...config.rerank.models] },
@@ -114,13 +118,14 @@ export function createGateway(infrastructure: Infrastructure, money: Money, cont
     records,
     overran,
     clock,
+    log,
     headerNames,
   })
   const jsonLimits = { ...DEFAULT_LIMITS, jsonDepth: http.json_depth }
   const largeJson = createLargeJson(jsonLimits)
   const tasks = createTasks({ pool: pools.rest, bindings, transport, kind: VIDEO_TASKS, seal })
   const asked = { transport, bindings, links, models, prices, tasks, counter, run, mandates, jsonLimits, largeJson }
-  return { ...asked, breakers, figures, records, refusals, losses, overran }
+  return { ...asked, breakers, figures, records, refusals, refusedCalls, refuse, losses, overran }
 }
 
 export type Gateway = ReturnType<typeof createGateway>

@@ -49,7 +49,7 @@ export function createInterfaces(
       readiness: () => missingIn(infrastructure),
     },
     headerNames,
-    keyRefused: gateway.refusals.count,
+    refuse: gateway.refuse,
     async countUnknown(request, reply) {
       reply.headers(await admit(money.begin, { id: request.id, caller: callerOf(request) }, 'unknown_route'))
     },

@@ -37,7 +37,7 @@ type Parts = {
   /** What every edge has. */
   readonly edge: Pick<EdgeParts, 'clock' | 'ids' | 'log' | 'metrics' | 'identify' | 'readiness'>
   readonly headerNames: HeaderNames
-  readonly keyRefused: NonNullable<EdgeParts['keyRefused']>
+  readonly refuse: NonNullable<EdgeParts['refuse']>
   readonly countUnknown: NonNullable<EdgeParts['countUnknown']>
   /** How long the next call would wait in our own queues. */
   readonly waitMs: () => number
@@ -68,7 +68,7 @@ const OAUTH_BYTES = 16_384
 
 /** What is listened on, by the roles of this process: each with its policy and its families. */
 export async function createListeners(parts: Parts): Promise<readonly Listener<ListeningRole>[]> {
-  const { config, edge, headerNames, keyRefused, countUnknown, waitMs } = parts
+  const { config, edge, headerNames, refuse, countUnknown, waitMs } = parts
   const { families, agent, siteRoutes, contractFamilies, baseMetadata } = parts
   const { http } = config
   const home = homeOf(http.site_url)
@@ -86,7 +86,7 @@ export async function createListeners(parts: Parts): Promise<readonly Listener<L
         countUnknown,
         // Users who link an account come here too.
         faultPage: createFaultPage(pages),
-        keyRefused,
+        refuse,
         mustShed: createShedding({ clock, log, waitMs }),
         families: [
           ...families({ assets, linkPages: createLinkPages(pages) }),
@@ -109,7 +109,7 @@ export async function createListeners(parts: Parts): Promise<readonly Listener<L
       return createEdge({
         ...shared,
         policy: createAgentPolicy(http.mcp_url, routes.challenge, home),
-        keyRefused,
+        refuse,
         mustShed: createShedding({ clock, log, waitMs }),
         families: agentFamilies(routes, http.body_bytes),
         corsOrigins: http.cors_origins,

@@ -154,7 +154,7 @@ export type TaskTimes = { readonly scheduledSeconds: number | undefined; readonl
 /** The upstream that has a task, and its name for it. */
 export type HandOver = {
   readonly id: Id
-  readonly upstream: { readonly id: Id; readonly slot: string; readonly mode: Mode }
+  readonly upstream: { readonly id: Id; readonly name: string; readonly slot: string; readonly mode: Mode }
   readonly name: string
   readonly state: 'PENDING' | 'RUNNING'
 }

@@ -35,7 +35,7 @@ export function createHandOver(parts: Parts) {
       values: [id, upstream.id, upstream.slot, upstream.mode, name, state, FIRST_POLL_SECONDS],
     }
     // By these an operator can say later who has it.
-    const found = { request_id: id, upstream: upstream.id, upstream_task: name }
+    const found = { request_id: id, upstream: upstream.name, upstream_id: upstream.id, upstream_task: name }
     let isDone = false
     const inTime = await letGo(id, async () => {
       const [row] = await untilAnswered(statement)

@@ -52,7 +52,12 @@ const log = section(
       level: setting(
         choice(['info', 'warn', 'error', 'silent'], 'must be info, warn, error or silent').prefault('info'),
         'Log level: the least that is written to standard output, as JSON, a line for each.',
-        'Leave `info`: it has no line for each request. Set `warn` where another system keeps starts and stops.',
+        'Leave `info`. Set `warn` where another system keeps starts and stops; then there are no lines of calls.',
+      ),
+      calls: setting(
+        choice(['all', 'failed', 'none'], 'must be all, failed or none').prefault('failed'),
+        'Which calls have a line in the log when they have ended: id, account, key, operation, model, upstream by name, status, milliseconds and cost, never what was asked or answered.',
+        'Leave `failed`: a provider in trouble shows at once. Set `all` to have each call in a log system, refused ones too.',
       ),
     })
     .prefault({}),

@@ -45,7 +45,7 @@ export type CallRequest = {
   readonly outputAtMost?: number | undefined
   /** Has it told when the caller leaves before it is answered, at once where it has left. Call off what comes back. */
   readonly whenLeft?: ((work: () => void) => () => void) | undefined
-  /** Told how far the call has come, for a caller who has to know whether a call that failed can have cost something. */
+  /** Told how far the call has come, for whoever has to know what became of one that failed. */
   readonly progress?: Progress | undefined
   /** What the request holds of the process's memory, with room for its reply once that is reserved. */
   readonly memory: Lease
@@ -53,8 +53,8 @@ export type CallRequest = {
   readonly renderFault: (fault: Fault) => string
 }
 
-/** How far a call has come: whether there is room for its reply, and whether it has begun and may be sent. */
-export type Progress = { reserved?: boolean; begun?: boolean }
+/** How far a call has come: by which name it asks for a model, whether there is room for its reply, and whether it has begun and may be sent. */
+export type Progress = { model?: string | undefined; reserved?: boolean; begun?: boolean }
 
 /** The limits that the call was admitted within. */
 export function windowsOf({ caller, operation }: CallRequest): readonly Window[] {

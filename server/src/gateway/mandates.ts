@@ -12,14 +12,13 @@ import {
   WAITING_MOST,
 } from '../grants/approvals.ts'
 import type { Caller } from '../identity/caller.ts'
-import { Fault, type FaultCode, unavailable } from '../kernel/fault.ts'
+import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, ZERO } from '../kernel/money.ts'
 import type { Seal } from '../kernel/seal.ts'
 import { canonicalOf } from './canonical-request.ts'
 
-/** Where a person looks after a mandate, and decides about a call of it, on the website. */
-export const MANDATES_PATH = '/mandates'
+/** Where a person decides about a call of a mandate, on the website. */
 export const APPROVALS_PATH = '/approvals'
 export const APPROVAL = 'approval'
 /** Longer than any approval is good for, so that none is used again when its claim is forgotten. */
@@ -58,8 +57,6 @@ export type Mandates = {
   readonly giveBack: (claim: Claim, callId: Id) => Promise<void>
   /** Another call has it: what the caller of this one is told. */
   readonly spent: (call: Asked, most: Nanos) => Promise<Fault>
-  /** A refusal, with where its person can do something about it. */
-  readonly linked: (caller: Caller, fault: Fault) => Fault
 }
 
 type Parts = {
@@ -70,12 +67,6 @@ type Parts = {
   /** Where people reach the pages. */
   readonly siteUrl: string
 }
-
-/** Refusals that the person who gave a mandate can do something about. */
-const THEIRS: ReadonlySet<FaultCode> = new Set([
-  ...(['budget_exceeded', 'budget_required', 'approval_required', 'approval_refused', 'mandate_paused'] as const),
-  'forbidden',
-])
 
 /** What an access token may spend without its person being asked. A key is asked for nothing of it. */
 export function createMandates({ pool, ids, seal, siteUrl }: Parts): Mandates {
@@ -128,19 +119,7 @@ export function createMandates({ pool, ids, seal, siteUrl }: Parts): Mandates {
     },
 
     spent: askAnew,
-
-    linked({ token, credentialId }, fault) {
-      // Who may make no calls has no mandate, and no page of one.
-      if (token === null || !token.mayCall || !isTheirs(fault) || fault.members.mandate_url !== undefined) return fault
-      const members = { ...fault.members, mandate_url: `${siteUrl}${MANDATES_PATH}/${credentialId}` }
-      return fault.with({ members })
-    },
   }
-}
-
-/** Of budgets, the person can raise that of the mandate. */
-function isTheirs({ code, members: { budget_kind: kind = 'mandate' } }: Fault): boolean {
-  return THEIRS.has(code) && kind === 'mandate'
 }
 
 const FULL = `Approval limit reached: ${WAITING_MOST} calls of this mandate already wait. Try again when some are decided.`

@@ -1,15 +1,16 @@
 import type { Calls } from '../calls/calls.ts'
 import { isSoldByUnit, type Operation } from '../catalogue/operation.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { asFault, Fault, noRoom } from '../kernel/fault.ts'
+import { asFault, type Fault, noRoom } from '../kernel/fault.ts'
 import { formatUsd, ZERO } from '../kernel/money.ts'
 import { rateHeaders } from '../limits/headers.ts'
 import type { Quotes } from '../pricing/quotes.ts'
 import { termsAsText } from '../pricing/terms.ts'
+import type { Log } from '../telemetry/log.ts'
 import type { HeaderNames } from '../wording/header-names.ts'
 import type { Attribute } from './attribution.ts'
 import { type Begin, expired, hasEnded, type RequireUnspent } from './begin.ts'
-import { type CallRequest, type Progress, windowsOf } from './call-request.ts'
+import { type CallRequest, windowsOf } from './call-request.ts'
 import type { CeilingsFor } from './ceilings.ts'
 import type { Drains } from './drains.ts'
 import { shrunk, toldOf } from './fit.ts'
@@ -55,6 +56,7 @@ type Parts = {
   /** Tells the operator: the upstream used more than was held, or what nobody can be charged for. */
   readonly overran: (overrun: Overrun) => void
   readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly log: Pick<Log, 'calls'>
   readonly headerNames: HeaderNames
 }
 
@@ -66,27 +68,18 @@ export function createPipeline(parts: Parts): Pipeline {
   const price = createPrice({ ...parts, explain })
   const settle = createSettle(parts)
 
-  // A key has no mandate, and pays nothing for one.
-  return (request) => (request.caller.token === null ? run(request) : runWithin(request))
-
-  /** Adds to a refusal where the person who gave the mandate can change it. */
-  async function runWithin(request: CallRequest): Promise<RelayedAnswer> {
-    try {
-      return await run(request)
-    } catch (thrown) {
-      throw thrown instanceof Fault ? mandates.linked(request.caller, thrown) : thrown
-    }
-  }
+  return run
 
   /** With X-Farebox-Fit, a call that is refused for its output limit is tried again with the largest limit that fits. */
   async function run(first: CallRequest): Promise<RelayedAnswer> {
-    if (first.fit === undefined) return runOnce(first, first.progress)
-    let request = first
+    if (first.fit === undefined) return runOnce(first)
+    const { progress = {} } = first
+    let request = { ...first, progress }
     let refusedFirst: unknown
     for (let tries = 1; ; tries += 1) {
-      const progress = { reserved: false, begun: false }
+      progress.reserved = false
       try {
-        return await runOnce(request, progress)
+        return await runOnce(request)
       } catch (refusal) {
         if (progress.begun) throw refusal
         const smaller = shrunk(request, refusal, tries)
@@ -98,8 +91,8 @@ export function createPipeline(parts: Parts): Pipeline {
     }
   }
 
-  async function runOnce(request: CallRequest, progress: Progress = {}): Promise<RelayedAnswer> {
-    const { id, caller, operation } = request
+  async function runOnce(request: CallRequest): Promise<RelayedAnswer> {
+    const { id, caller, operation, progress = {} } = request
     const times = startStopwatch(clock)
     // A request that its key may not make is refused before anything is worked out for it, and is not counted.
     requireScope(caller, operation)

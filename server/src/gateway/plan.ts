@@ -62,6 +62,8 @@ export type TaskPlan = {
 /** A request to an upstream, or one that was not made. Times are of the process's own clock, in milliseconds. */
 export type Attempt = {
   readonly slot: string
+  /** By name, as operators know it. */
+  readonly upstream: string
   readonly upstreamId: Id
   readonly outcome: 'answered' | 'not_sent' | 'unknown'
   readonly status: number | null

@@ -79,6 +79,7 @@ export function createPrice(parts: Parts): Price {
       const quoted = quoteId === undefined ? undefined : quotes.redeem(quoteId, { caller, operation, digest })
       quoteClaim = quoted?.claim
       const plan = await planFor(request)
+      if (request.progress !== undefined) request.progress.model = plan.model
       // Before it is told anything about the call, also in a quote.
       requireModelScope(caller, operation, plan.model)
       const attributed = attribute(request, plan)

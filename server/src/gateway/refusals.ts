@@ -65,8 +65,9 @@ export function createRefusals({ pool, clock, time, most = MOST }: Parts): Refus
   }
 
   return {
-    count(credentialId, { code, status }) {
-      if (!isRefusal(code, status)) return
+    count(credentialId, fault) {
+      if (!isRefusal(fault)) return
+      const { code } = fault
       const hour = Math.floor(time.nowMs() / HOUR_MS)
       const known = counts.get(keyOf(credentialId, code, hour))
       if (known !== undefined) known.count += 1
@@ -89,7 +90,7 @@ const keyOf = (credentialId: Id, reason: FaultCode, hour: number) => `${credenti
  * What is the caller's to change, and what we refuse to protect ourselves. Whoever sends no valid credential is nobody's key, and what
  * an upstream has failed at is in the record of its call.
  */
-function isRefusal(code: FaultCode, status: number): boolean {
+export function isRefusal({ code, status }: Pick<Fault, 'code' | 'status'>): boolean {
   return (status >= 400 && status < 500 && status !== 401) || code === 'overloaded' || code === 'loss_ceiling_route'
 }
 

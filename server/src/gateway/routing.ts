@@ -110,9 +110,10 @@ export async function quotaRefusal(quota: Quota, binding: Binding): Promise<Faul
   }
 }
 
-export function notAsked({ id, slot, kind }: Binding, atMs: number, failure: Fault): Sent {
+export function notAsked({ id, name, slot, kind }: Binding, atMs: number, failure: Fault): Sent {
   const span = { beganMs: atMs, endedMs: atMs }
-  const attempts = [{ slot, upstreamId: id, outcome: 'not_sent' as const, status: null, reason: 'quota', ...span }]
+  const about = { slot, upstream: name, upstreamId: id }
+  const attempts = [{ ...about, outcome: 'not_sent' as const, status: null, reason: 'quota', ...span }]
   return { attempts, kind, outcome: 'not_sent', failure }
 }
 

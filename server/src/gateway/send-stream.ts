@@ -2,7 +2,13 @@ import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import { CollectedBody } from '../protocols/collected-body.ts'
 import type { Binding } from '../upstreams/bindings.ts'
 import { isPlain } from '../upstreams/reply-headers.ts'
-import { type OpenReply, UpstreamFailure, type UpstreamReply, type UpstreamRequest } from '../upstreams/transport.ts'
+import {
+  nameOf,
+  type OpenReply,
+  UpstreamFailure,
+  type UpstreamReply,
+  type UpstreamRequest,
+} from '../upstreams/transport.ts'
 import type { CallRequest } from './call-request.ts'
 import type { Growth } from './growth.ts'
 import type { OpenStream, Sent } from './plan.ts'
@@ -31,8 +37,8 @@ export async function openOnce(
       const whole = await collect(reply, asked)
       return answered(binding, span(), whole, jsonOf(whole))
     }
-    const { id: upstreamId, slot, kind } = binding
-    const attempts = [{ slot, upstreamId, outcome: 'answered' as const, status, reason: null, ...span() }]
+    const { id: upstreamId, name: upstream, slot, kind } = binding
+    const attempts = [{ slot, upstream, upstreamId, outcome: 'answered' as const, status, reason: null, ...span() }]
     return { attempts, kind, outcome: 'streaming', stream: read(reply) }
   } catch (error) {
     return failed(binding, span(), error, isAsked)
@@ -83,7 +89,7 @@ function collect(reply: OpenReply, { upstream, room }: UpstreamRequest): Promise
   let bytes = 0
 
   function tooLarge(): void {
-    reject(new UpstreamFailure(upstream.id, { reason: 'too_large', certainty: 'unknown' }))
+    reject(new UpstreamFailure(nameOf(upstream), { reason: 'too_large', certainty: 'unknown' }))
     body.giveUp()
   }
 

@@ -10,7 +10,7 @@ import type { Attempt, Sent } from './plan.ts'
 /** What every upstream gets; how long the whole may take is the operation's. */
 export const DEADLINES = { connectMs: 5_000, headersMs: 60_000, idleMs: 30_000 }
 
-type Tried = Pick<Binding, 'id' | 'slot' | 'kind'>
+type Tried = Pick<Binding, 'id' | 'name' | 'slot' | 'kind'>
 
 /** When an attempt began and ended, by the clock of the process. */
 export type Span = Pick<Attempt, 'beganMs' | 'endedMs'>
@@ -44,17 +44,18 @@ export async function sendOnce(
   }
 }
 
-export function answered({ id, slot, kind }: Tried, span: Span, reply: UpstreamReply, json: unknown): Sent {
+export function answered({ id, name, slot, kind }: Tried, span: Span, reply: UpstreamReply, json: unknown): Sent {
   const { status, headers, body } = reply
-  const attempts: readonly Attempt[] = [{ slot, upstreamId: id, outcome: 'answered', status, reason: null, ...span }]
-  return { attempts, kind, outcome: 'answered', reply: { status, headers, body, json } }
+  const attempt: Attempt = { slot, upstream: name, upstreamId: id, outcome: 'answered', status, reason: null, ...span }
+  return { attempts: [attempt], kind, outcome: 'answered', reply: { status, headers, body, json } }
 }
 
-export function failed({ id, slot, kind }: Tried, span: Span, failure: unknown, isAsked: boolean): Sent {
+export function failed({ id, name, slot, kind }: Tried, span: Span, failure: unknown, isAsked: boolean): Sent {
   const isOurs = !(failure instanceof UpstreamFailure)
   const outcome = isOurs ? (isAsked ? 'unknown' : 'not_sent') : failure.certainty
   const reason = isOurs ? 'internal' : failure.reason
-  return { attempts: [{ slot, upstreamId: id, outcome, status: null, reason, ...span }], kind, outcome, failure }
+  const attempt: Attempt = { slot, upstream: name, upstreamId: id, outcome, status: null, reason, ...span }
+  return { attempts: [attempt], kind, outcome, failure }
 }
 
 /** In which upstreams take our credential. */

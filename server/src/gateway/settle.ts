@@ -1,8 +1,10 @@
 import type { Settlement, TaskEnd, Usage } from '../calls/call.ts'
 import { type Calls, NO_USAGE } from '../calls/calls.ts'
 import type { Caller } from '../identity/caller.ts'
-import { formatUsd, ZERO } from '../kernel/money.ts'
+import { formatUsd, type Nanos, ZERO } from '../kernel/money.ts'
 import type { Held } from '../pricing/terms.ts'
+import type { CallLine } from '../telemetry/call-lines.ts'
+import type { Log } from '../telemetry/log.ts'
 import { type CallRequest, windowsOf } from './call-request.ts'
 import type { Growth, Slice } from './growth.ts'
 import type { Outcome } from './judge.ts'
@@ -18,6 +20,7 @@ type Parts = {
   /** Somebody has to hear of it: the upstream used more than was held, or what nobody can be charged for. */
   readonly overran: (overrun: Overrun) => void
   readonly records: Records
+  readonly log: Pick<Log, 'calls'>
 }
 
 /** A call that was begun. */
@@ -36,7 +39,7 @@ export type Settled = Pick<Outcome, 'ending' | 'measured' | 'fault'>
 /** Ends a call, and keeps what is known of it. */
 export type Settle = (running: Running, outcome: Settled, status: number, isHeard?: boolean) => Promise<Settlement>
 
-export function createSettle({ end, overran, records }: Parts): Settle {
+export function createSettle({ end, overran, records, log }: Parts): Settle {
   return async (running, outcome, status, isHeard = true) => {
     const { request, plan, held, sent, times } = running
     const { id, caller, operation } = request
@@ -62,7 +65,34 @@ export function createSettle({ end, overran, records }: Parts): Settle {
     if (isHeard) times.noteAs('firstByte', 'settled')
     const balance = { balance_after: formatUsd(settlement.free) }
     records.add(id, { ...runOf({ ...running, status }), ...priceOf(held.terms, outcome), ...balance })
+    const isFailed = judged.usage.failed || status >= 400
+    if (isFailed ? log.calls.tellsFailures : log.calls.tellsAll) {
+      const line = lineOf(running, outcome, { status, charged: settlement.charged })
+      if (isFailed) log.calls.failed(line, outcome.fault?.cause)
+      else log.calls.ended(line)
+    }
     return settlement
+  }
+}
+
+function lineOf(
+  { request: { id, caller, operation }, plan, sent, times }: Running,
+  { fault }: Settled,
+  { status, charged }: { readonly status: number; readonly charged: Nanos },
+): CallLine {
+  const last = sent.attempts.at(-1)
+  return {
+    request_id: id,
+    account_id: caller.accountId,
+    key_id: caller.credentialId,
+    operation: operation.id,
+    model: plan.model,
+    upstream: last?.upstream,
+    status,
+    duration_ms: times.noted.settled ?? 0,
+    cost_usd: formatUsd(charged),
+    code: fault?.code,
+    reason: last?.reason ?? undefined,
   }
 }
 

@@ -1,10 +1,11 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import type { Binding } from '../upstreams/bindings.ts'
 
 /** An answer that says that we asked wrongly: with a credential, a path or a model's name that the upstream does not take. */
 export type Refused = {
-  readonly binding: Pick<Binding, 'id' | 'slot' | 'baseUrl'>
+  readonly binding: Pick<Binding, 'id' | 'name' | 'slot' | 'baseUrl'>
   readonly status: number
   /** As it is configured, without what callers have put into it. */
   readonly target: string
@@ -16,17 +17,21 @@ const STATUSES: ReadonlySet<number> = new Set([401, 402, 403, 404, 405])
 const AGAIN_MS = 60_000
 const KEPT_MOST = 1_000
 
-/** Tells the operator, who alone can mend it; once a minute for each upstream, status and path, however often it is asked. */
-export function createTellRefused({
-  log,
-  clock,
-}: {
+type Parts = {
   readonly log: Pick<Log, 'warn'>
   readonly clock: Pick<Clock, 'monotonicMs'>
-}): TellRefused {
+  readonly metrics: Pick<Metrics, 'upstreamRefusals'>
+}
+
+/**
+ * Tells the operator, who alone can mend it, also where another upstream has answered the call: each is counted, and one a minute for each
+ * upstream, status and path is a line of the log.
+ */
+export function createTellRefused({ log, clock, metrics }: Parts): TellRefused {
   const toldAtMs = new Map<string, number>()
-  return ({ binding: { id, slot, baseUrl }, status, target }) => {
+  return ({ binding: { id, name, slot, baseUrl }, status, target }) => {
     if (!STATUSES.has(status)) return
+    metrics.upstreamRefusals.inc({ upstream: name, status: String(status) })
     const path = (URL.parse(baseUrl)?.pathname.replace(/\/$/, '') ?? '') + (target.split('?')[0] ?? '')
     const what = `${id} ${status} ${path}`
     const nowMs = clock.monotonicMs()
@@ -34,7 +39,9 @@ export function createTellRefused({
     if (beforeMs !== undefined && nowMs - beforeMs < AGAIN_MS) return
     if (toldAtMs.size >= KEPT_MOST) toldAtMs.clear()
     toldAtMs.set(what, nowMs)
-    log.warn(WORDS[status === 404 || status === 405 ? 'path' : 'account'], { upstream: id, slot, status, path })
+    log.warn(WORDS[status === 404 || status === 405 ? 'path' : 'account'], {
+      ...{ upstream: name, upstream_id: id, slot, status, path },
+    })
   }
 }
 

@@ -1,11 +1,13 @@
 import { once } from 'node:events'
 import type { Server } from 'node:net'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { Operation } from '../catalogue/operation.ts'
+import type { Progress } from '../gateway/call-request.ts'
+import type { Refuse } from '../gateway/refuse.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Identify } from '../identity/identify.ts'
 import type { Clock } from '../kernel/clock.ts'
-import type { Fault } from '../kernel/fault.ts'
-import type { Id, Ids } from '../kernel/ids.ts'
+import type { Ids } from '../kernel/ids.ts'
 import { type MemoryBudget, unboundedMemory } from '../kernel/memory-budget.ts'
 import type { FaultPage } from '../pages/fault-page.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -50,8 +52,8 @@ export type EdgeParts = {
   readonly readiness: () => readonly string[]
   /** Whether there is too much to do for one more request, asked for each but those about health; never by default. */
   readonly mustShed?: () => boolean
-  /** Told of every fault that a known key is answered with; nobody by default. */
-  readonly keyRefused?: (credentialId: Id, fault: Fault) => void
+  /** Told of every fault that a known caller is answered with, which gives it as they are told; nobody by default. */
+  readonly refuse?: Refuse
   /** Counts a request of a known caller for what is nowhere, and refuses one beyond its limits; by default it counts for nothing. */
   readonly countUnknown?: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
   /** What requests, replies and unread answers may take of the process's memory; as much as they want by default. */
@@ -85,6 +87,8 @@ declare module 'fastify' {
     /** People open the route in a browser, so that its refusals are pages, whatever its family's dialect. */
     isPage?: boolean
     family?: FamilyName
+    /** Which call a request of the route is; undefined where it is none. */
+    callOf?: (request: FastifyRequest) => Operation | undefined
     /** The route puts the request's id on its answers by itself. */
     writesId?: boolean
   }
@@ -94,6 +98,8 @@ declare module 'fastify' {
     address: string
     /** The bytes of a JSON body as they came. */
     rawBody: Buffer | null
+    /** Of a call that is being made, how far it has come. */
+    progress: Progress | null
   }
 }
 
@@ -123,7 +129,7 @@ export function createEdge(parts: EdgeParts): Edge {
   const answerFailure = createFailureAnswer({
     traffic,
     render,
-    keyRefused: parts.keyRefused ?? (() => {}),
+    refuse: parts.refuse ?? ((_, fault) => fault),
     policy,
   })
   const memory = parts.memory ?? unboundedMemory(clock)
@@ -157,6 +163,7 @@ export function createEdge(parts: EdgeParts): Edge {
   root.decorateRequest('caller', null)
   root.decorateRequest('address', '')
   root.decorateRequest('rawBody', null)
+  root.decorateRequest('progress', null)
   root.setErrorHandler(answerFailure)
   root.addHook('onRequest', admit)
   root.addHook('preHandler', admitAgain)

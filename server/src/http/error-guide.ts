@@ -22,6 +22,9 @@ has the code in its own place: \`error.code\` for OpenAI and data endpoints, \`e
   fails after its first words costs its input and what was delivered: \`cost_usd\` in the error says how much.
 - **Retries**: _safe to send again_ means that the same request can be repeated and may then succeed. An entry that does not say so
   asks for something else first: the same request, sent again, would fail again or could be carried out twice.
+- **Where to mend it**: 402, 403 and 429 for money, a right or a limit have \`fix_url\`, the page of the website where somebody changes what is in
+  the way: beside the code in OpenAI, data endpoints, tools and the website, in \`error.details\` for Anthropic, in \`error.details[].metadata\` for
+  Gemini. Installations without a website have none.
 - **One form without a code**: \`GET /v1/usage\` answers an invalid request with 400 and \`{"error": "…"}\`, only the message. The request id is
   in the header \`X-Request-ID\`, as always.
 

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Refuse, RefusedOf } from '../gateway/refuse.ts'
+import type { Caller } from '../identity/caller.ts'
 import { asFault, Fault, type FaultCode } from '../kernel/fault.ts'
-import type { Id } from '../kernel/ids.ts'
 import type { FaultDialect, RenderFault } from '../wire/answer.ts'
 import { exchangeOf } from '../wire/exchange.ts'
 import { dialectFor, type FamilyName } from '../wire/family.ts'
@@ -12,21 +13,21 @@ import type { Policy } from './policies.ts'
 type Parts = {
   readonly traffic: Pick<Traffic, 'refused'>
   readonly render: RenderFault
-  readonly keyRefused: (credentialId: Id, fault: Fault) => void
+  readonly refuse: Refuse
   readonly policy: Pick<Policy, 'challenge' | 'home'>
 }
 
 /** Answers whatever a route, a hook or the framework has thrown, in the protocol of whoever asked. */
-export function createFailureAnswer({ traffic, render, keyRefused, policy: { challenge, home } }: Parts) {
+export function createFailureAnswer({ traffic, render, refuse, policy: { challenge, home } }: Parts) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const exchange = exchangeOf(request.raw)
     const hasLeft = (request.raw.destroyed && !request.raw.complete) || reply.raw.destroyed
-    const fault = toFault(thrown, request)
+    let fault = toFault(thrown, request)
     if (!hasLeft) {
-      traffic.refused(fault, exchange, request.routeOptions.url)
+      const { url: route } = request.routeOptions
+      traffic.refused(fault, exchange, { route, isBegun: request.progress?.begun === true })
       // Where the framework gave up before its hooks ran, there is not even a null.
-      const { credentialId } = request.caller ?? {}
-      if (credentialId !== undefined) keyRefused(credentialId, fault)
+      if (request.caller) fault = refuse(refusedOf(request, request.caller), fault)
     }
     if (hasLeft || reply.raw.headersSent) {
       // Nobody is there, or an answer has begun: it can only be broken off, never be followed by another.
@@ -45,6 +46,19 @@ export function createFailureAnswer({ traffic, render, keyRefused, policy: { cha
         ...(status === 401 && challenge && challengeOf(challenge, request, fault)),
       })
       .send(body)
+  }
+}
+
+function refusedOf(request: FastifyRequest, caller: Caller): RefusedOf {
+  const { id, headers, progress } = request
+  const idempotencyKey = headers['idempotency-key']
+  return {
+    id,
+    caller,
+    operation: request.routeOptions.config.callOf?.(request)?.id,
+    model: progress?.model,
+    idempotencyKey: typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
+    isBegun: progress?.begun === true,
   }
 }
 

@@ -4,8 +4,10 @@ import { pruneLosses } from '../calls/losses.ts'
 import { resolveOverdue, sweepOrphans } from '../calls/orphans.ts'
 import { forgetOwners, pruneClaims } from '../calls/upkeep.ts'
 import { pruneContracts } from '../contracts/kept-contracts.ts'
+import { REFUSED_CALLS_KEPT_DAYS } from '../gateway/read-refused-calls.ts'
 import { pruneRecords } from '../gateway/records.ts'
 import { pruneRefusals } from '../gateway/refusals.ts'
+import { pruneRefusedCalls } from '../gateway/refused-calls.ts'
 import { tellPresumed } from '../gateway/tell-loss.ts'
 import { pruneAccessTokens } from '../grants/access-tokens.ts'
 import { emptyApprovals, pruneApprovals } from '../grants/approvals.ts'
@@ -142,6 +144,7 @@ export function createJobs(parts: JobParts): readonly Job[] {
     job('what is sold', salesFreshMs / SALES_IN_TIME, sales.make),
     job('request records', 10 * MINUTE_MS, () => pruneRecords(pool, RECORDS_KEPT_DAYS)),
     job('losses', 10 * MINUTE_MS, () => pruneLosses(pool, LOSSES_KEPT_DAYS)),
+    job('refused calls', 10 * MINUTE_MS, () => pruneRefusedCalls(pool, REFUSED_CALLS_KEPT_DAYS)),
     job('old refusals', 10 * MINUTE_MS, () => pruneRefusals(pool, REFUSALS_KEPT_DAYS)),
     job('owners', HOUR_MS, () => forgetOwners(pool, 3_600)),
     job('charges', HOUR_MS, () => dropOldCharges({ pool, log, keepDays: CHARGES_KEPT_DAYS })),

@@ -53,8 +53,17 @@ export function idTimeMs(id: Id): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 }
 
+/** Before every id of a moment and behind those of all moments before it. */
+export function firstIdAt(ms: number): Id {
+  const hex = Math.min(MAX_MS, Math.max(0, Math.floor(ms)))
+    .toString(16)
+    .padStart(12, '0')
+  return format(`${hex}00000000000000000000`)
+}
+
 /** Any UUID: what the ledger makes by itself has ids of another version than ours. */
 export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
 export function isId(text: string): text is Id {

@@ -1,10 +1,10 @@
 import type pg from 'pg'
-import { MANDATES_PATH } from '../gateway/mandates.ts'
 import { listToNotice, type NoticeLevel, noticeOnce, type ToNotice } from '../grants/mandates.ts'
 import { formatUsd, nanos } from '../kernel/money.ts'
 import { type BudgetState, leftOf, readBudgets } from '../ledger/balance.ts'
 import type { SendMail } from '../storage/mail.ts'
 import { createRounds } from '../storage/rounds.ts'
+import { MANDATES_PATH } from '../wording/fix-page.ts'
 
 type Parts = {
   readonly pool: pg.Pool

@@ -122,7 +122,7 @@ export function createPoller(parts: Parts): Poller {
       const state = task.state === 'RUNNING' ? 'RUNNING' : report.state
       return goOn(task, state, EVERY_SECONDS, timesOf(report.times, task.created_at.getTime()).scheduledSeconds)
     }
-    await settle(task, report)
+    if (upstream !== undefined) await settle(upstream, task, report)
   }
 
   /** Undefined where there was no answer, or none about this task. */
@@ -142,7 +142,7 @@ export function createPoller(parts: Parts): Poller {
     }
   }
 
-  async function settle(task: Claimed, report: FinalReport): Promise<void> {
+  async function settle(upstream: Binding, task: Claimed, report: FinalReport): Promise<void> {
     const { id, account_id: accountId, slot, mode, created_at } = task
     const { rows } = await pool.query('select terms, operation, model from holds join tasks using (id) where id = $1', [
       id,
@@ -151,9 +151,25 @@ export function createPoller(parts: Parts): Poller {
     // Another has settled it.
     if (hold === undefined) return
     const { ending, detail } = settlingOf({ id, accountId, slot, mode, created_at, ...hold }, report, seal)
-    const { overrun, endedNow, free } = await calls.endTask(ending)
+    const { overrun, charged, endedNow, free } = await calls.endTask(ending)
     if (!endedNow) return
     records.add(id, { ...detail, balance_after: formatUsd(free) })
+    const isFailed = report.state === 'FAILED'
+    if (isFailed ? log.calls.tellsFailures : log.calls.tellsAll) {
+      const line = {
+        request_id: id,
+        account_id: accountId,
+        operation: hold.operation,
+        model: hold.model,
+        upstream: upstream.name,
+        // Polls tell how it ended, and always with success.
+        status: 200,
+        duration_ms: Math.max(0, clock.nowMs() - created_at.getTime()),
+        cost_usd: formatUsd(charged),
+      }
+      if (isFailed) log.calls.failed({ ...line, reason: 'task_failed' }, undefined)
+      else log.calls.ended(line)
+    }
     if (overrun > ZERO) overran({ id, operation: hold.operation, amount: overrun, loss: ending.loss })
   }
 

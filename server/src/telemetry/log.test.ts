@@ -32,6 +32,17 @@ describe('the log', () => {
     assert.ok(!written.includes('leak'))
   })
 
+  it('writes of an error and its causes one stack, that of the last, where it began', () => {
+    const inner = new Error('inner')
+    const error = new Error('outer', { cause: new Error('between', { cause: inner }) })
+    const written = JSON.parse(lines((log) => log.error('failed', { error }))).error
+    assert.deepEqual(
+      [written.message, written.stack, written.cause.message, written.cause.stack, written.cause.cause.message],
+      ['outer', undefined, 'between', undefined, 'inner'],
+    )
+    assert.equal(written.cause.cause.stack, inner.stack)
+  })
+
   it('says nothing of a thrown value that is not an error', () => {
     assert.ok(!lines((log) => log.error('failed', { error: CANARY })).includes('canary'))
   })

@@ -1,5 +1,6 @@
 import pino from 'pino'
 import type { Secret } from '../kernel/secret.ts'
+import { type CallLines, createCallLines, type LoggedCalls } from './call-lines.ts'
 import { createScrubber, type Scrub } from './scrubber.ts'
 
 const TEXT_FIELDS = [
@@ -12,7 +13,9 @@ const TEXT_FIELDS = [
   'account_id',
   'key_id',
   'operation',
+  // By name.
   'upstream',
+  'upstream_id',
   'slot',
   // Of an upstream, as it is configured: nothing of what a caller sent.
   'path',
@@ -41,10 +44,13 @@ export type Log = {
   readonly info: (message: string, fields?: LogFields) => void
   readonly warn: (message: string, fields?: LogFields) => void
   readonly error: (message: string, fields?: LogFields) => void
+  readonly calls: CallLines
 }
 
 type Parts = {
   readonly level: 'info' | 'warn' | 'error' | 'silent'
+  /** Which calls have a line, which is one of information; none by default. */
+  readonly calls?: LoggedCalls
   readonly write: (line: string) => void
   /** Values that may reach an error's text by roads that we don't control, such as a driver's message. */
   readonly secrets: readonly Secret[]
@@ -54,7 +60,7 @@ const TEXT_LIMIT = 8_192
 
 const CAUSES_LIMIT = 5
 
-export function createLog({ level, write, secrets }: Parts): Log {
+export function createLog({ level, calls = 'none', write, secrets }: Parts): Log {
   const clean = createCleaner(createScrubber(secrets))
   const logger = pino(
     {
@@ -70,10 +76,13 @@ export function createLog({ level, write, secrets }: Parts): Log {
     if (fields === undefined) logger[name](clean.text(message))
     else logger[name](clean.fields(fields), clean.text(message))
   }
-  return { info: at('info'), warn: at('warn'), error: at('error') }
+  const lines = createCallLines({ calls: level === 'info' ? calls : 'none', write, clean: clean.text })
+  return { info: at('info'), warn: at('warn'), error: at('error'), calls: lines }
 }
 
-export const silentLog: Log = { info: () => {}, warn: () => {}, error: () => {} }
+const NO_LINES = createCallLines({ calls: 'none', write: () => {}, clean: (text) => text })
+
+export const silentLog: Log = { info: () => {}, warn: () => {}, error: () => {}, calls: NO_LINES }
 
 /** Makes values fit to be written. A text is scrubbed before it is cut: half a secret would not be known as one. */
 function createCleaner(scrub: Scrub) {
@@ -90,15 +99,16 @@ function createCleaner(scrub: Scrub) {
     return kept
   }
 
-  /** An error's name, text, code and place, down its chain of causes. Its other properties may hold anything. */
+  /** An error's name, text and code, down its chain of causes, and the place of the last of them, where it began. Its other properties may hold anything. */
   function describeError(error: unknown, depth = 0): unknown {
     if (!(error instanceof Error)) return { name: typeof error }
     const below = (inner: unknown) => describeError(inner, depth + 1)
+    const isLast = !(error.cause instanceof Error) || depth === CAUSES_LIMIT
     return {
       name: text(String(error.name)),
       message: text(String(error.message)),
       ...('code' in error && typeof error.code === 'string' ? { code: text(error.code) } : {}),
-      ...(typeof error.stack === 'string' ? { stack: text(error.stack) } : {}),
+      ...(isLast && typeof error.stack === 'string' ? { stack: text(error.stack) } : {}),
       ...(error.cause !== undefined && depth < CAUSES_LIMIT ? { cause: below(error.cause) } : {}),
       // A host of several addresses fails with one error for each, under one that says nothing.
       ...(error instanceof AggregateError && depth < CAUSES_LIMIT

@@ -93,6 +93,15 @@ function ofRequests(told: Tell) {
           '[errors.md](errors.md) explains each code. Alert on `internal_error`, `overloaded`, `not_configured` and `upstream_account`: only you can fix their causes.',
       }),
     ),
+    refusedCallsNotKept: new Counter(
+      told({
+        name: 'farebox_refused_calls_not_kept_total',
+        help: 'Refused calls that nobody can look up, by reason: over_limit (more than 200 of a workspace and minute), no_room (more at once than this process keeps in memory), not_written (PostgreSQL did not take them). They are counted by key and reason all the same.',
+        labelNames: ['reason'],
+        advice:
+          'With `not_written`, look at PostgreSQL. With `over_limit`, somebody repeats calls that are refused: `farebox keys refusals <key>` says how often and why.',
+      }),
+    ),
   }
 }
 
@@ -166,17 +175,26 @@ function ofUpstreams(told: Tell) {
     upstreamFailures: new Counter(
       told({
         name: 'farebox_upstream_failures_total',
-        help: 'Requests to upstreams without a valid answer, by reason (connect, dns, tls, headers_timeout, reset and others) and certainty: not_sent, or unknown where the upstream may have carried them out.',
-        labelNames: ['reason', 'certainty'],
+        help: 'Requests to upstreams without a valid answer, by upstream, reason (connect, dns, tls, headers_timeout, reset and others) and certainty: not_sent, or unknown where the upstream may have carried them out.',
+        labelNames: ['upstream', 'reason', 'certainty'],
         advice:
           'The reason says where to look: `dns`, `connect` and `tls` at the network, timeouts and `reset` at the provider; `breaker` is the circuit breaker. With `unknown`, the caller pays nothing, and what the provider bills is your loss.',
+      }),
+    ),
+    upstreamRefusals: new Counter(
+      told({
+        name: 'farebox_upstream_refusals_total',
+        help: 'Answers of upstreams that refuse us and not the caller (401, 402, 403, 404, 405), by upstream and status, also where another upstream then answered the call.',
+        labelNames: ['upstream', 'status'],
+        advice:
+          '401 to 403: the credential or our account there. 404 and 405: the base URL or the name of the model. The log names upstream, status and path; `farebox upstreams list`.',
       }),
     ),
     upstreamBreakers: new Gauge(
       told({
         name: 'farebox_upstream_breaker',
-        help: 'State of the circuit breaker of each upstream: 0 closed (it gets requests), 1 half-open (it is tried again), 2 open (it gets none).',
-        labelNames: ['upstream'],
+        help: 'State of the circuit breaker of each upstream, by its name (slot and host) and id: 0 closed (it gets requests), 1 half-open (it is tried again), 2 open (it gets none).',
+        labelNames: ['upstream', 'id'],
         advice:
           'At 2 the upstream has failed call after call. Ask its provider, or turn it off: `farebox upstreams off <id>`.',
       }),

@@ -75,6 +75,7 @@ describe('upstreams', () => {
       {
         id: first,
         slot,
+        name: `${slot}@api.example.com`,
         mode: 'live',
         baseUrl: 'https://api.example.com/v1',
         kind: 'managed',

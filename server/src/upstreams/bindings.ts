@@ -11,6 +11,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { parseBaseUrl } from './address.ts'
 import { openCredential } from './credential.ts'
+import { upstreamName } from './name.ts'
 
 export type UpstreamKind = 'native' | 'managed'
 
@@ -18,6 +19,8 @@ export type UpstreamKind = 'native' | 'managed'
 export type Binding = {
   readonly id: Id
   readonly slot: string
+  /** What operators know it by, in logs and metrics. */
+  readonly name: string
   readonly mode: Mode
   readonly baseUrl: string
   readonly kind: UpstreamKind
@@ -133,10 +136,15 @@ function bindingOf(row: Row, { seal, log, allowPlainHttp = false }: Reading): Bi
   const client = clientId === null || authorizeUrl === null ? null : { id: clientId, authorizeUrl }
   try {
     const { origin } = parseBaseUrl(baseUrl, { allowPlainHttp })
+    const name = upstreamName(row)
     const credential = row.credential === null ? null : openCredential(seal, row.credential, { id, origin })
-    return { id, slot, mode, baseUrl, kind, credential, segments, weight, requestsPerMinute, enabled, client }
+    return { id, slot, name, mode, baseUrl, kind, credential, segments, weight, requestsPerMinute, enabled, client }
   } catch (error) {
-    log?.error('an upstream can not be used as it is configured', { upstream: id, error })
+    log?.error('an upstream can not be used as it is configured', {
+      upstream: upstreamName(row),
+      upstream_id: id,
+      error,
+    })
     return undefined
   }
 }

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import { Gauge, Registry } from '@prometheus-io/client'
 import { failsWith, post, startTransport } from '../../../test/upstreams/asking.ts'
 import { okay, startUpstream } from '../../../test/upstreams/raw-upstream.ts'
+import { type LogFields, silentLog } from '../telemetry/log.ts'
 import { createBreakers, FAILURES_IN_A_ROW, OPEN_FIRST_MS, OPEN_MOST_MS } from './breakers.ts'
 import { type FailureReason, UpstreamFailure } from './failure.ts'
 
@@ -10,24 +11,27 @@ import { type FailureReason, UpstreamFailure } from './failure.ts'
 function createBench(maxUpstreams?: number) {
   const registry = new Registry()
   let nowMs = 5_000_000
+  const lines: [string, LogFields][] = []
   const upstreamBreakers = new Gauge({
     name: 'breakers',
     help: '-',
-    labelNames: ['upstream'] as const,
+    labelNames: ['upstream', 'id'] as const,
     registers: [registry],
   })
   const breakers = createBreakers({
     clock: { monotonicMs: () => nowMs },
     metrics: { upstreamBreakers },
+    log: { warn: (message, fields = {}) => void lines.push([message, fields]) },
     ...(maxUpstreams === undefined ? {} : { maxUpstreams }),
   })
   let asked = 0
   const ask = (upstream: string, work: () => Promise<string>) =>
-    breakers.run(upstream, () => {
+    breakers.run({ id: upstream, name: `name of ${upstream}` }, () => {
       asked += 1
       return work()
     })
   return {
+    lines,
     asked: () => asked,
     pass: (durationMs: number) => {
       nowMs += durationMs
@@ -54,7 +58,9 @@ function createBench(maxUpstreams?: number) {
       for (let time = 0; time < FAILURES_IN_A_ROW; time += 1) await this.fail(reason, upstream)
     },
     state: async (upstream = 'a') =>
-      new RegExp(`breakers\\{upstream="${upstream}"\\} (\\d)`).exec(await registry.metrics())?.[1],
+      new RegExp(`breakers\\{upstream="name of ${upstream}",id="${upstream}"\\} (\\d)`).exec(
+        await registry.metrics(),
+      )?.[1],
   }
 }
 
@@ -152,6 +158,29 @@ describe('a breaker', () => {
   })
 })
 
+describe('a breaker that opens', () => {
+  it('is one line of the log, and one when its upstream is back, however often it was tried in between', async () => {
+    const bench = createBench()
+    await bench.failOften('reset')
+    const down = 'an upstream is down: it is not asked until a trial succeeds'
+    const named = { upstream: 'name of a', upstream_id: 'a' }
+    const first: [string, LogFields] = [down, { ...named, reason: 'reset', count: FAILURES_IN_A_ROW }]
+    assert.deepEqual(bench.lines, [first])
+    await bench.refused()
+    bench.pass(OPEN_FIRST_MS)
+    await bench.fail()
+    bench.pass(2 * OPEN_FIRST_MS)
+    await bench.fail()
+    bench.pass(4 * OPEN_FIRST_MS)
+    await bench.succeed()
+    await bench.succeed()
+    const back: [string, LogFields] = ['an upstream is back', { ...named, duration_ms: 7 * OPEN_FIRST_MS }]
+    assert.deepEqual(bench.lines, [first, back])
+    await bench.failOften('connect')
+    assert.deepEqual(bench.lines.slice(2), [[down, { ...first[1], reason: 'connect' }]])
+  })
+})
+
 describe('a transport with breakers', () => {
   it('does not open them for answers of whatever status, and for failures it does', async () => {
     const upstream = await startUpstream(({ socket, place, head }) => {
@@ -160,7 +189,9 @@ describe('a transport with breakers', () => {
     })
     let nowMs = 0
     const metrics = { upstreamBreakers: { set: () => {}, remove: () => {} } }
-    const transport = startTransport({ breakers: createBreakers({ clock: { monotonicMs: () => nowMs }, metrics }) })
+    const transport = startTransport({
+      breakers: createBreakers({ clock: { monotonicMs: () => nowMs }, metrics, log: silentLog }),
+    })
     for (let call = 0; call < 3 * FAILURES_IN_A_ROW; call += 1)
       assert.ok((await transport.send(post(upstream.url))).status >= 429)
     for (let call = 0; call < FAILURES_IN_A_ROW; call += 1)

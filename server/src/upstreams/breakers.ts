@@ -1,17 +1,21 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../kernel/clock.ts'
+import type { Log } from '../telemetry/log.ts'
 import { type FailureReason, UpstreamFailure } from './failure.ts'
 
 /** One breaker an upstream: while it is open, the upstream is not asked. */
 export type Breakers = {
   /** Does the work, or fails as not sent, with the time after which it is worth asking again. */
-  readonly run: <T>(upstreamId: string, work: () => Promise<T>, slot?: string) => Promise<T>
+  readonly run: <T>(upstream: Guarded, work: () => Promise<T>) => Promise<T>
   /** The upstreams that this process has asked. */
   readonly all: () => readonly AskedUpstream[]
 }
 
 export const BREAKER_STATES = ['closed', 'half_open', 'open'] as const
 type State = (typeof BREAKER_STATES)[number]
+
+/** An upstream, with its slot and what operators know it by; its id where they are left out. */
+export type Guarded = { readonly id: string; readonly slot?: string; readonly name?: string }
 
 export type AskedUpstream = {
   readonly id: string
@@ -24,14 +28,18 @@ export type AskedUpstream = {
 export type BreakerMetrics = {
   /** 0 closed, 1 trying, 2 open. */
   readonly upstreamBreakers: {
-    set(labels: { readonly upstream: string }, value: number): void
-    remove(labels: { readonly upstream: string }): void
+    set(labels: Labels, value: number): void
+    remove(labels: Labels): void
   }
 }
+
+/** Two can have one name, such as two accounts with one provider. */
+type Labels = { readonly upstream: string; readonly id: string }
 
 type Parts = {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly metrics: BreakerMetrics
+  readonly log: Pick<Log, 'warn'>
   readonly maxUpstreams?: number
 }
 
@@ -59,24 +67,36 @@ const COUNTED: ReadonlySet<FailureReason> = new Set([
   'protocol',
 ])
 
-export function createBreakers({ clock, metrics, maxUpstreams = MAX_UPSTREAMS }: Parts): Breakers {
-  const breakers = new LRUCache<string, Breaker & { readonly slot: string }>({
+export function createBreakers({ clock, metrics, log, maxUpstreams = MAX_UPSTREAMS }: Parts): Breakers {
+  const breakers = new LRUCache<string, Breaker & { readonly slot: string; readonly labels: Labels }>({
     max: maxUpstreams,
-    dispose: (_, upstream) => metrics.upstreamBreakers.remove({ upstream }),
+    dispose: ({ labels }) => metrics.upstreamBreakers.remove(labels),
   })
 
-  function breakerOf(upstream: string, slot: string): Breaker {
-    const known = breakers.get(upstream)
+  function breakerOf({ id, slot = id, name = id }: Guarded): Breaker {
+    const known = breakers.get(id)
     if (known !== undefined) return known
-    const show = (state: State) => metrics.upstreamBreakers.set({ upstream }, LEVELS[state])
-    const made = { ...createBreaker(upstream, clock, show), slot }
-    breakers.set(upstream, made)
+    const labels = { upstream: name, id }
+    const breaker = createBreaker(name, clock, {
+      show: (state) => metrics.upstreamBreakers.set(labels, LEVELS[state]),
+      down: (reason) =>
+        log.warn('an upstream is down: it is not asked until a trial succeeds', {
+          upstream: name,
+          upstream_id: id,
+          reason,
+          count: FAILURES_IN_A_ROW,
+        }),
+      back: (downMs) =>
+        log.warn('an upstream is back', { upstream: name, upstream_id: id, duration_ms: Math.round(downMs) }),
+    })
+    const made = { ...breaker, slot, labels }
+    breakers.set(id, made)
     return made
   }
 
   return {
-    async run(upstreamId, work, slot = upstreamId) {
-      const tell = breakerOf(upstreamId, slot).enter()
+    async run(upstream, work) {
+      const tell = breakerOf(upstream).enter()
       try {
         const result = await work()
         tell.succeeded()
@@ -98,8 +118,16 @@ type Breaker = {
   readonly now: () => Pick<AskedUpstream, 'state' | 'changedMsAgo'>
 }
 
-function createBreaker(upstreamId: string, clock: Parts['clock'], show: (state: State) => void): Breaker {
+/** Whoever has to know: of each change, and of the two that an operator wants to hear of. */
+type Listener = {
+  readonly show: (state: State) => void
+  readonly down: (reason: string) => void
+  readonly back: (downMs: number) => void
+}
+
+function createBreaker(name: string, clock: Parts['clock'], { show, down, back }: Listener): Breaker {
   let state: State = 'closed'
+  let downSinceMs = 0
   let failuresInARow = 0
   let openings = 0
   let openUntilMs = 0
@@ -116,6 +144,7 @@ function createBreaker(upstreamId: string, clock: Parts['clock'], show: (state: 
     failuresInARow = 0
     openings = 0
     change('closed')
+    back(clock.monotonicMs() - downSinceMs)
   }
 
   function open(): void {
@@ -132,7 +161,10 @@ function createBreaker(upstreamId: string, clock: Parts['clock'], show: (state: 
     failed(error) {
       if (!isToBlame(error)) return
       failuresInARow += 1
-      if (state === 'closed' && failuresInARow >= FAILURES_IN_A_ROW) open()
+      if (state !== 'closed' || failuresInARow < FAILURES_IN_A_ROW) return
+      open()
+      downSinceMs = clock.monotonicMs()
+      down(error.reason)
     },
   }
 
@@ -150,19 +182,19 @@ function createBreaker(upstreamId: string, clock: Parts['clock'], show: (state: 
       if (state === 'closed') return usual
       const waitMs = openUntilMs - clock.monotonicMs()
       // One call tries, and the others do not wait for what becomes of it.
-      if (waitMs > 0 || state === 'half_open') throw refusal(upstreamId, waitMs)
+      if (waitMs > 0 || state === 'half_open') throw refusal(name, waitMs)
       change('half_open')
       return trial
     },
   }
 }
 
-function refusal(upstreamId: string, waitMs: number): UpstreamFailure {
+function refusal(name: string, waitMs: number): UpstreamFailure {
   const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1_000))
-  return new UpstreamFailure(upstreamId, { reason: 'breaker', certainty: 'not_sent', retryAfterSeconds })
+  return new UpstreamFailure(name, { reason: 'breaker', certainty: 'not_sent', retryAfterSeconds })
 }
 
-export function isToBlame(error: unknown): boolean {
+export function isToBlame(error: unknown): error is UpstreamFailure {
   if (!(error instanceof UpstreamFailure)) return false
   // What we would not have sent says nothing.
   if (error.reason === 'protocol' && error.certainty === 'not_sent') return false

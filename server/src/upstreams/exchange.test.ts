@@ -10,7 +10,7 @@ function begin(room?: ReplyRoom) {
   let left = 0
   const exchange = new UpstreamExchange(
     {
-      upstreamId: 'one',
+      upstream: 'one',
       maxBodyBytes: MIB,
       room,
       deadlines: DEADLINES,

@@ -57,7 +57,8 @@ export type UpstreamReply = {
 }
 
 type Parts = {
-  readonly upstreamId: string
+  /** By name. */
+  readonly upstream: string
   readonly maxBodyBytes: number
   /** Where a body that is collected has its place; without one, only its bound counts. */
   readonly room: ReplyRoom | undefined
@@ -306,7 +307,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler, Watched, Bo
 
   #fail(reason: FailureReason, cause?: unknown): void {
     const nowMs = this.#parts.clock.monotonicMs()
-    const failure = new UpstreamFailure(this.#parts.upstreamId, {
+    const failure = new UpstreamFailure(this.#parts.upstream, {
       reason,
       certainty: this.#state === 'waiting' ? 'not_sent' : 'unknown',
       bytesReceived: this.#bytes,

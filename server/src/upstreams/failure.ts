@@ -33,18 +33,19 @@ type Details = {
 
 /** The only error that asking an upstream ends with. Its text holds nothing of the request or the answer. */
 export class UpstreamFailure extends Error {
-  readonly upstreamId: string
+  /** By name. */
+  readonly upstream: string
   readonly reason: FailureReason
   readonly certainty: Certainty
   readonly bytesReceived: number
   readonly afterMs: number
   readonly retryAfterSeconds: number | undefined
 
-  constructor(upstreamId: string, details: Details) {
+  constructor(upstream: string, details: Details) {
     const { reason, certainty, bytesReceived = 0, afterMs = 0, retryAfterSeconds, cause } = details
-    super(`upstream ${upstreamId}: ${REASONS[reason]}`, { cause })
+    super(`upstream ${upstream}: ${REASONS[reason]}`, { cause })
     this.name = 'UpstreamFailure'
-    this.upstreamId = upstreamId
+    this.upstream = upstream
     this.reason = reason
     this.certainty = certainty
     this.bytesReceived = bytesReceived

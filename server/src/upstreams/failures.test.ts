@@ -270,7 +270,7 @@ describe('what may have reached the upstream', () => {
       const upstreamFailures = new Counter({
         name: 'failures',
         help: '-',
-        labelNames: ['reason', 'certainty'] as const,
+        labelNames: ['upstream', 'reason', 'certainty'] as const,
         registers: [registry],
       })
       const transport = startTransport({ metrics: { upstreamFailures } })
@@ -283,7 +283,10 @@ describe('what may have reached the upstream', () => {
       if (reason === 'too_large') assert.ok(failure.bytesReceived <= MIB + 65_536)
       else assert.equal(failure.bytesReceived, bytesReceived)
       assert.equal(upstream.received.length, 1)
-      assert.match(await registry.metrics(), new RegExp(`failures\\{reason="${reason}",certainty="unknown"\\} 1`))
+      assert.match(
+        await registry.metrics(),
+        new RegExp(`failures\\{upstream="[^"]+",reason="${reason}",certainty="unknown"\\} 1`),
+      )
       await until(() => upstream.open.size === 0, PATIENCE_MS, 'the end of the connection')
     })
 

@@ -282,7 +282,7 @@ describe('the body of an open answer', () => {
     reset()
     const failure = await failsWith(reader.next(), 'reset', 'unknown')
     assert.equal(failure.bytesReceived, 3)
-    assert.deepEqual(counted, [{ reason: 'reset', certainty: 'unknown' }])
+    assert.deepEqual(counted, [{ upstream: 'one', reason: 'reset', certainty: 'unknown' }])
   })
 })
 

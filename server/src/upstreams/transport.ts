@@ -19,6 +19,8 @@ export type UpstreamRequest = {
     readonly baseUrl: string
     readonly kind: 'native' | 'managed'
     readonly slot?: string
+    /** What operators know it by; its id where left out. */
+    readonly name?: string
   }
   readonly method: 'GET' | 'POST'
   /** Path and query below the base URL's path, as they go over the wire. */
@@ -41,9 +43,11 @@ export type Transport = {
   readonly close: () => Promise<void>
 }
 
-/** What is counted: failures by reason and certainty. */
+/** What is counted: failures by upstream, reason and certainty. */
 export type TransportMetrics = {
-  readonly upstreamFailures: { inc(labels: { readonly reason: FailureReason; readonly certainty: Certainty }): void }
+  readonly upstreamFailures: {
+    inc(labels: { readonly upstream: string; readonly reason: FailureReason; readonly certainty: Certainty }): void
+  }
 }
 
 type Parts = {
@@ -117,16 +121,16 @@ export function createTransport({ clock, breakers, metrics, figures, limits: giv
 
   function begin(request: UpstreamRequest, collects: boolean): UpstreamExchange {
     const { upstream, method, target, body, signal } = request
-    if (isClosed) throw refusal(upstream.id, 'aborted')
+    if (isClosed) throw refusal(upstream, 'aborted')
     const headers = wireHeaders(request.headers)
     const address = addressOf(upstream.baseUrl)
-    if (headers === undefined || address === undefined) throw refusal(upstream.id, 'protocol')
+    if (headers === undefined || address === undefined) throw refusal(upstream, 'protocol')
     const origin = origins.get(address.origin)
     if (origin.waiting >= limits.waitingPerOrigin)
-      throw refusal(upstream.id, 'breaker', { retryAfterSeconds: WAIT_FOR_ROOM_SECONDS })
+      throw refusal(upstream, 'breaker', { retryAfterSeconds: WAIT_FOR_ROOM_SECONDS })
     const exchange = new UpstreamExchange(
       {
-        upstreamId: upstream.id,
+        upstream: nameOf(upstream),
         maxBodyBytes: request.maxBodyBytes,
         room: request.room,
         deadlines: request.deadlines,
@@ -144,7 +148,8 @@ export function createTransport({ clock, breakers, metrics, figures, limits: giv
     return exchange
   }
 
-  const count = ({ reason, certainty }: UpstreamFailure) => metrics?.upstreamFailures.inc({ reason, certainty })
+  const count = ({ upstream, reason, certainty }: UpstreamFailure) =>
+    metrics?.upstreamFailures.inc({ upstream, reason, certainty })
 
   async function ask<Reply extends Pick<UpstreamReply, 'status'>>(
     { upstream, target }: UpstreamRequest,
@@ -153,8 +158,8 @@ export function createTransport({ clock, breakers, metrics, figures, limits: giv
     const askedAtMs = clock.monotonicMs()
     try {
       // What we refuse ourselves is no trial of the upstream.
-      if (!isTarget(target)) throw refusal(upstream.id, 'protocol')
-      const reply = await (breakers === undefined ? work() : breakers.run(upstream.id, work, upstream.slot))
+      if (!isTarget(target)) throw refusal(upstream, 'protocol')
+      const reply = await (breakers === undefined ? work() : breakers.run(upstream, work))
       figures?.note(upstream.id, clock.monotonicMs() - askedAtMs, isFailure(reply.status))
       return reply
     } catch (error) {
@@ -180,12 +185,17 @@ function isFailure(status: number): boolean {
   return status >= 500 || status === 401 || status === 402 || status === 429
 }
 
+/** What operators know it by. */
+export function nameOf({ id, name = id }: Pick<UpstreamRequest['upstream'], 'id' | 'name'>): string {
+  return name
+}
+
 function refusal(
-  upstreamId: string,
+  upstream: UpstreamRequest['upstream'],
   reason: FailureReason,
   more: { retryAfterSeconds?: number } = {},
 ): UpstreamFailure {
-  return new UpstreamFailure(upstreamId, { reason, certainty: 'not_sent', ...more })
+  return new UpstreamFailure(nameOf(upstream), { reason, certainty: 'not_sent', ...more })
 }
 
 /** As undici takes them, ours added; undefined where there is one that only we may say. */

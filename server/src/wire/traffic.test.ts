@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Fault } from '../kernel/fault.ts'
-import type { LogFields } from '../telemetry/log.ts'
+import { type LogFields, silentLog } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { UpstreamFailure } from '../upstreams/failure.ts'
 import { createTraffic } from './traffic.ts'
@@ -14,6 +14,7 @@ function start() {
     clock: { monotonicMs: () => nowMs },
     metrics,
     log: {
+      ...silentLog,
       error: (_message, fields) => written.push(['error', fields]),
       warn: (_message, fields) => written.push(['warn', fields]),
     },
@@ -29,7 +30,7 @@ describe('what is said about requests', () => {
     const { traffic, written } = start()
     const cause = new Error('why')
     traffic.refused(new Fault('rate_limit_exceeded', { cause }))
-    traffic.refused(new Fault('internal_error', { cause }), undefined, '/v1/models')
+    traffic.refused(new Fault('internal_error', { cause }), undefined, { route: '/v1/models' })
     traffic.refused(new Fault('upstream_transport'))
     assert.deepEqual(written, [
       ['error', { code: 'internal_error', status: 500, route: '/v1/models', error: cause }],

@@ -10,10 +10,12 @@ export type Traffic = ReturnType<typeof createTraffic>
 
 type Parts = {
   readonly clock: Pick<Clock, 'monotonicMs'>
-  readonly log: Pick<Log, 'error' | 'warn'>
+  readonly log: Pick<Log, 'error' | 'warn' | 'calls'>
   readonly metrics: Pick<Metrics, 'requests' | 'requestSeconds' | 'requestsOpen' | 'faults'>
 }
 
+/** By the route's pattern, and whether it was a call that had begun. */
+type About = { readonly route?: string | undefined; readonly isBegun?: boolean }
 type Count = { readonly inc: () => void }
 type Times = { readonly observe: (seconds: number) => void }
 
@@ -39,10 +41,12 @@ export function createTraffic({ clock, log, metrics }: Parts) {
     entry(times, name, () => metrics.requestSeconds.labels(name)).observe(seconds)
   }
 
-  function refused(fault: Fault, exchange?: Exchange, route?: string): void {
+  function refused(fault: Fault, exchange?: Exchange, { route, isBegun = false }: About = {}): void {
     const { code, status } = fault
     metrics.faults.inc({ code })
-    if (status < 500 || !mayWrite()) return
+    // Of a call that had begun, its own line says how its upstream has failed.
+    const isTold = isBegun && log.calls.tellsFailures && fault.cause instanceof UpstreamFailure
+    if (status < 500 || isTold || !mayWrite()) return
     log[code === 'internal_error' ? 'error' : 'warn']('request failed', {
       code,
       status,
@@ -64,8 +68,8 @@ export function createTraffic({ clock, log, metrics }: Parts) {
 }
 
 /** Which upstream, what happened, and after how long: what an operator asks first. */
-function factsOf({ upstreamId, reason, afterMs }: UpstreamFailure): LogFields {
-  return { upstream: upstreamId, reason, duration_ms: Math.round(afterMs) }
+function factsOf({ upstream, reason, afterMs }: UpstreamFailure): LogFields {
+  return { upstream, reason, duration_ms: Math.round(afterMs) }
 }
 
 function entry<T>(map: Map<string, T>, key: string, make: () => T): T {

@@ -103,7 +103,7 @@ export async function startTaskWorld(url: string): Promise<TaskWorld> {
     newCall,
     begin,
     handOver: ({ id, name: own }, state, name = own) =>
-      calls.handOver({ id, upstream: { id: upstreamId, slot, mode: 'test' }, name, state }),
+      calls.handOver({ id, upstream: { id: upstreamId, name: slot, slot, mode: 'test' }, name, state }),
     script: upstream.script,
     asked: upstream.asked,
     async makeDue(tasks) {

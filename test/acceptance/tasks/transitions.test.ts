@@ -288,7 +288,7 @@ describe('a task that has ended', () => {
       await calls.end(voidOf(task))
       await calls.handOver({
         ...{ id: task.id, name: task.name, state: 'RUNNING' },
-        upstream: { id: world.upstreamId, slot: 'video', mode: 'test' },
+        upstream: { id: world.upstreamId, name: 'video', slot: 'video', mode: 'test' },
       })
       await calls.leaveUnsettled(task.id)
       await makeOld([task])

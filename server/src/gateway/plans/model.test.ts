@@ -20,7 +20,15 @@ function target(slot: string, unknown: RouteProfile['unknown']) {
     profile,
   }
   const binding = {
-    ...{ id: ids.next(), slot, mode: 'test' as const, baseUrl: 'https://a', kind: 'native' as const, credential: null },
+    ...{
+      id: ids.next(),
+      slot,
+      name: slot,
+      mode: 'test' as const,
+      baseUrl: 'https://a',
+      kind: 'native' as const,
+      credential: null,
+    },
     ...{ segments: {}, weight: 1, requestsPerMinute: null, enabled: true, client: null },
   }
   return { route, binding }

@@ -106,6 +106,7 @@ export function createModelPlan(parts: Parts) {
     requireEvents(request, operation)
     const body = request.readBody()
     const name = protocol.modelOf(body, request.model)
+    if (request.progress !== undefined) request.progress.model = name
     const found = models.find(name)
     const known = found instanceof Promise ? await found : found
     const model = known ?? (await refuseModel(models, name, caller.mode))

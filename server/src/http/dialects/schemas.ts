@@ -7,15 +7,18 @@ import { schemaOf } from '../../contracts/schema-of.ts'
 const requestId = z.string().meta({ description: 'As in X-Request-ID.' })
 const code = z.string().meta({ description: 'One of ours; codes are never renamed.' })
 const message = z.string().meta({ description: 'What happened, and what to do.' })
+const fix_url = z.url().optional().meta({
+  description: 'Of 402, 403 and 429: a page of the website where it is mended.',
+})
 
 const openai = z.looseObject({
-  error: z.looseObject({ message, type: z.string(), code, param: z.string().nullable() }),
+  error: z.looseObject({ message, type: z.string(), code, param: z.string().nullable(), fix_url }),
   request_id: requestId,
 })
 
 const anthropic = z.looseObject({
   type: z.literal('error'),
-  error: z.looseObject({ type: z.string(), message, code, details: z.looseObject({ error_code: code }) }),
+  error: z.looseObject({ type: z.string(), message, code, details: z.looseObject({ error_code: code, fix_url }) }),
   request_id: requestId,
 })
 
@@ -25,13 +28,15 @@ const gemini = z.looseObject({
     message,
     type: z.string(),
     status: z.string(),
-    details: z.array(z.looseObject({ '@type': z.string(), reason: code.optional() })),
+    details: z.array(
+      z.looseObject({ '@type': z.string(), reason: code.optional(), metadata: z.looseObject({ fix_url }).optional() }),
+    ),
   }),
   request_id: requestId,
 })
 
 const data = z.looseObject({
-  error: z.looseObject({ code, message, type: z.string() }),
+  error: z.looseObject({ code, message, type: z.string(), fix_url }),
   request_id: requestId,
 })
 
@@ -43,6 +48,7 @@ const problem = z.looseObject({
   status: z.int(),
   detail: message,
   code,
+  fix_url,
   request_id: requestId,
 })
 

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isSoldByUnit, isTask, MODEL_IN_PATH, type Names, type Operation, spell } from '../../catalogue/operation.ts'
+import type { Progress } from '../../gateway/call-request.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import { isStreamed } from '../../gateway/relay.ts'
 import { digestHead } from '../../gateway/request-digest.ts'
@@ -41,17 +42,22 @@ export function addOperations(
 ): void {
   keepBytes(scope, 'application/json')
   const handle = createHandler(parts)
+  const isCall = ({ headers }: FastifyRequest) => headers[parts.headerNames.costMode] === undefined
   const [named, plain] = [operations.filter(hasModelInPath), operations.filter((one) => !hasModelInPath(one))]
   for (const operation of plain) {
     scope.route({
       method: operation.method,
       url: spell(operation.path, parts.names).slice(prefix.length),
-      config: { writesId: true, access: operation.isHidden ? 'optional' : 'credential' },
+      config: {
+        writesId: true,
+        access: operation.isHidden ? 'optional' : 'credential',
+        callOf: (request) => (isCall(request) ? operation : undefined),
+      },
       ...(isOfModels(operation) && { bodyLimit: parts.modelBodyBytes }),
       handler: (request, reply) => handle(operation, request, reply),
     })
   }
-  if (named.length > 0) addActions(scope, named, handle, parts.modelBodyBytes)
+  if (named.length > 0) addActions(scope, named, { handle, isCall, bodyLimit: parts.modelBodyBytes })
 }
 
 type Handle = (operation: Operation, request: FastifyRequest, reply: FastifyReply, model?: string) => Promise<unknown>
@@ -60,6 +66,8 @@ function createHandler({ run, headerNames, jsonLimits, largeJson, readBudget }: 
   return async (operation, request, reply, model) => {
     const { id, rawBody } = request
     if (request.caller === null) throw hidden(request.headers[headerNames.costMode] !== undefined)
+    const progress: Progress = {}
+    request.progress = progress
     const memory = memoryOf(request)
     // A call goes on when its caller has left, and an answer waits to be read when its call has ended.
     memory.keep()
@@ -93,6 +101,7 @@ function createHandler({ run, headerNames, jsonLimits, largeJson, readBudget }: 
         whenLeft: (work) => whenLeft(reply.raw, work),
         idempotencyKey: single(request.headers['idempotency-key']),
         headers: (names) => pick(request.headers, names),
+        progress,
         memory,
         renderFault: (fault) => renderFault(operation.dialect, fault, id).body,
       })
@@ -140,19 +149,28 @@ async function withBudget(
 const isOfModels = (operation: Operation) => !isSoldByUnit(operation) && !isTask(operation)
 const hasModelInPath = ({ path }: Operation) => path.includes(MODEL_IN_PATH)
 
+type Actions = {
+  readonly handle: Handle
+  readonly isCall: (request: FastifyRequest) => boolean
+  readonly bodyLimit: number
+}
+
 /** One protocol has the model and what is to be done with it in the path: `/models/{model}:generateContent`. */
-function addActions(scope: FastifyInstance, operations: readonly Operation[], handle: Handle, bodyLimit: number): void {
+function addActions(scope: FastifyInstance, operations: readonly Operation[], { handle, isCall, bodyLimit }: Actions) {
   const byAction = new Map(
     operations.map((one) => [one.path.slice(one.path.indexOf(MODEL_IN_PATH) + MODEL_IN_PATH.length), one]),
   )
-  // Names have slashes, which some clients encode and some do not.
-  const config = { writesId: true }
-  scope.post<{ Params: { '*': string } }>('/models/*', { config, bodyLimit }, async (request, reply) => {
-    const place = request.params['*']
+  function asked({ params }: FastifyRequest) {
+    const { '*': place = '' }: { '*'?: string } = Object(params)
     const end = place.lastIndexOf(':')
-    const operation = byAction.get(place.slice(end + 1))
-    if (end === -1 || operation === undefined) throw new Fault('route_not_found')
-    return handle(operation, request, reply, place.slice(0, end))
+    return { model: place.slice(0, end), operation: end === -1 ? undefined : byAction.get(place.slice(end + 1)) }
+  }
+  const callOf = (request: FastifyRequest) => (isCall(request) ? asked(request).operation : undefined)
+  // Names have slashes, which some clients encode and some do not.
+  scope.post('/models/*', { config: { writesId: true, callOf }, bodyLimit }, async (request, reply) => {
+    const { model, operation } = asked(request)
+    if (operation === undefined) throw new Fault('route_not_found')
+    return handle(operation, request, reply, model)
   })
 }
 
