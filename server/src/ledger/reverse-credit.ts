@@ -77,9 +77,10 @@ async function endPromotion(query: Query, accountId: Id, id: Id, by: By): Promis
   await query('select from accounts where id = $1 for no key update', [accountId])
   // What calls have spent of it is counted lazily.
   await query('select count_promotions(account => $1)', [accountId])
+  // One that is spent ends too: what a refund gives back of it must not be spent again.
   const { rows } = await query(
     `update promotions set expires_at = clock_timestamp()
-     where id = $1 and expires_at > clock_timestamp() and remaining > 0 returning remaining`,
+     where id = $1 and expires_at > clock_timestamp() returning remaining`,
     [id],
   )
   const [grant] = grants.parse(rows)
