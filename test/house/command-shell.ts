@@ -4,10 +4,15 @@ import path from 'node:path'
 import { ROOT } from '../../harness/root.ts'
 
 export type Ended = { readonly code: number; readonly output: string }
-/** What went to standard output stands beside all of it. */
-type Ran = Ended & { readonly stdout: string }
-/** A line of the command line, with what surrounds it. */
-export type Line = { readonly args: readonly string[]; readonly env: NodeJS.ProcessEnv; readonly cwd: string }
+/** What went to standard output stands beside all of it, and how many statements of PostgreSQL it took where these are counted. */
+type Ran = Ended & { readonly stdout: string; readonly statements?: number }
+/** A line of the command line, with what surrounds it; where a number is given, its process ends with SIGKILL when so many statements have left. */
+export type Line = {
+  readonly args: readonly string[]
+  readonly env: NodeJS.ProcessEnv
+  readonly cwd: string
+  readonly dieAfter?: number
+}
 
 /** A process that runs lines of the command line one after the other. It ends with this one. */
 type Shell = { readonly run: (line: Line) => Promise<Ran>; readonly hasEnded: () => boolean }
@@ -44,13 +49,13 @@ function forkShell(): Shell {
 
   return {
     hasEnded: () => over !== undefined,
-    run: ({ args, env, cwd }) =>
+    run: (asked) =>
       new Promise((resolve) => {
         if (over !== undefined) return resolve(over)
         const line = lines++
         waiting.set(line, resolve)
         shell.channel?.ref()
-        shell.send({ line, args, env, cwd })
+        shell.send({ line, ...asked })
       }),
   }
 }
@@ -61,6 +66,11 @@ let shared: Shell | undefined
 export function startShell(env: NodeJS.ProcessEnv, cwd = process.cwd()) {
   if (shared === undefined || shared.hasEnded()) shared = forkShell()
   return linesIn(shared, env, cwd)
+}
+
+/** A line in a process of its own, which ends with SIGKILL when so many statements have left; `code` is -1 then. */
+export function runMortal(env: NodeJS.ProcessEnv, dieAfter: number, ...args: readonly string[]): Promise<Ran> {
+  return forkShell().run({ args, env, cwd: process.cwd(), dieAfter })
 }
 
 /** Lines that run while those of the shared process do. */

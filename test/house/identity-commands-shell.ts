@@ -1,4 +1,5 @@
 import { createProgram } from '../../server/src/cli/program.ts'
+import { dieAfterStatement } from '../storage/die-after.ts'
 import type { Line } from './command-shell.ts'
 
 /**
@@ -9,7 +10,8 @@ const serve = () => Promise.reject(new Error('this shell does not serve'))
 // Every command listens for what nobody caught.
 process.setMaxListeners(0)
 
-async function run({ args, env, cwd }: Line): Promise<{ code: number; output: string; stdout: string }> {
+async function run({ args, env, cwd, dieAfter }: Line) {
+  const statements = dieAfter === undefined ? undefined : dieAfterStatement(dieAfter)
   let [output, stdout] = ['', '']
   process.stdout.write = (text: string | Uint8Array) => {
     stdout += String(text)
@@ -24,7 +26,7 @@ async function run({ args, env, cwd }: Line): Promise<{ code: number; output: st
   process.chdir(cwd)
   process.exitCode = 0
   await (await createProgram({ serve })).parseAsync([...args], { from: 'user' })
-  return { code: Number(process.exitCode), output, stdout }
+  return { code: Number(process.exitCode), output, stdout, ...(statements && { statements: statements() }) }
 }
 
 let last: Promise<unknown> = Promise.resolve()
