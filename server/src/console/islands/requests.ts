@@ -47,11 +47,15 @@ export function liveRequests(place: HTMLElement): void {
     if (emptyText !== undefined) empty.replaceChildren(element('p', '', emptyText))
   }
 
-  /** Everything on the page that says what is looked for. */
-  function tellFilters(next: string | null): void {
+  /** At once, so that the next change of a field is one of what is looked for now. */
+  function fillForm(wanted: Filters): void {
     for (const field of form.elements)
       if (field instanceof HTMLInputElement || field instanceof HTMLSelectElement)
-        field.value = filters[field.name as keyof Filters] ?? ''
+        field.value = wanted[field.name as keyof Filters] ?? ''
+  }
+
+  /** Links that say what is looked for. */
+  function tellFilters(next: string | null): void {
     for (const tab of tabs) {
       const { outcome = '' } = tab.dataset
       tab.href = hrefWith(path, { ...fromFirst(filters), outcome })
@@ -69,6 +73,7 @@ export function liveRequests(place: HTMLElement): void {
     asking = new AbortController()
     const { signal } = asking
     place.setAttribute('aria-busy', 'true')
+    fillForm(wanted)
     try {
       const query = new URLSearchParams({ ...queryOf(wanted, Date.now()), mode })
       const answer = await fetch(`${api}?${query}`, { headers: { accept: 'application/json' }, signal })

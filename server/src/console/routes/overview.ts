@@ -69,7 +69,7 @@ export function overviewRoutes(parts: RouteParts): readonly PageRoute[] {
     const by = groupingIn(visit.query.get('by'))
     const [balance, requests] = await Promise.all([
       ask(balanceForm, { operationId: 'get_balance' }),
-      ask(requestListForm, { operationId: 'list_requests', query: { limit: '100' } }),
+      ask(requestListForm, { operationId: 'list_requests', query: { limit: '50' } }),
     ])
     if (requests.data.length + requests.open.length === 0 && balance.charged === ZERO)
       return showFirst(visit, await factsOf(visit), null)
