@@ -107,6 +107,7 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   link_sessions: ['links', 'upstreams'],
   link_attempts: ['links'],
   models: ['pricing'],
+  switched_off: ['pricing'],
   model_routes: ['pricing'],
   model_prices: ['pricing'],
   price_versions: ['pricing'],

@@ -25,6 +25,8 @@ export const FIXES: Readonly<Record<string, string>> = {
   headers_too_large: INPUT,
   unsupported_media_type: INPUT,
   model_not_found: 'Check the name of the model. farebox.models() lists all models.',
+  not_sold:
+    'Use another operation or model: farebox.models() lists the models, and the contract has the operations. Ask the operator if you need this one.',
   resource_not_found: 'Check the name or the id. farebox.models() lists all models.',
   route_not_found: 'Check baseUrl and names: the gateway has no such endpoint.',
   method_not_allowed: 'Check the method: the endpoint does not support this one.',

@@ -42,10 +42,10 @@ export async function startApp(config: Config, options: Start): Promise<App> {
   const infrastructure = createInfrastructure(config, options)
   const money = createMoney(infrastructure)
   const contracts = await createContracts(infrastructure, options)
-  const gateway = createGateway(infrastructure, money, contracts)
+  const gateway = createGateway(infrastructure, money, contracts, options)
   const work = await createWork(infrastructure, money, { ...gateway, contracts }, options)
   const site = config.roles.includes('site')
-    ? (await import('./app/people.ts')).createSiteParts(infrastructure, work.outbound)
+    ? (await import('./app/people.ts')).createSiteParts(infrastructure, work.outbound, options)
     : null
   const listeners = await createInterfaces(infrastructure, money, gateway, { contracts, site }, options)
   const parts = { infrastructure, money, gateway, work, contracts, site, listeners }
@@ -94,12 +94,13 @@ async function start({
   await requireMigrated(pools.rest)
   await requireMasterKey(pools.rest, infrastructure.seal, SEALED_COLUMNS)
   // Whoever is told of it can read it from every process.
-  await contracts.keep()
+  await contracts.follower.read()
   await money.partitions.start()
   await money.ownership.start(createReport(infrastructure, money, gateway, contracts))
   // What was reached before must be known before the first call.
   if (work.makesCalls) await gateway.losses.look()
   for (const job of work.jobs) job.start()
+  contracts.follower.job.start()
   // Pages never wait for it from here on.
   await site?.prices.read()
   site?.prices.job.start()
@@ -118,7 +119,7 @@ function waitingIn({ listeners, money }: Parts): string {
 
 /** Finishes what was accepted, as far as the deadline lets it, and lets go of everything. How many requests were cut. */
 async function stop(parts: Parts, options: DrainOptions, storageDeadlineMs?: number): Promise<number> {
-  const { infrastructure, money, gateway, work, site, listeners } = parts
+  const { infrastructure, money, gateway, work, contracts, site, listeners } = parts
   const { clock, log, feed, pools } = infrastructure
   const { calls } = money
   const deadlineAtMs = clock.monotonicMs() + (options.deadlineMs ?? 0)
@@ -126,7 +127,7 @@ async function stop(parts: Parts, options: DrainOptions, storageDeadlineMs?: num
   const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
   money.partitions.stop()
   await site?.issuer?.close()
-  const jobs = [...work.jobs, ...(site === null ? [] : [site.prices.job, site.processes.job])]
+  const jobs = [...work.jobs, contracts.follower.job, ...(site === null ? [] : [site.prices.job, site.processes.job])]
   const chored = Promise.all(jobs.map((job) => job.stop(CHORES_DEADLINE_MS)))
     .then(() => work.worker?.idle(DELIVERIES_DEADLINE_MS))
     .finally(() => {

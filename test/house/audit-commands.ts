@@ -67,6 +67,26 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
     return { workspaceId, id }
   }
 
+  /** Of what is switched off and on by its name. */
+  const switchScenarios = (group: 'operations' | 'categories', kind: 'operation' | 'category', subject: string) => {
+    const line = (word: string, reason: string) => [group, word, subject, '--reason', reason]
+    const deed = (action: string, before: Facts | null, reason: string) => () => ({
+      ...{ action, workspaceId: null, subject, before, after: { reason } },
+    })
+    return {
+      async [`${group} off`]() {
+        return { line: line('off', 'too dear'), deed: deed(`${kind}.switched_off`, null, 'too dear') }
+      },
+      async [`${group} on`]() {
+        await said(...line('off', 'gone for now'))
+        return {
+          line: line('on', 'cheap again'),
+          deed: deed(`${kind}.switched_on`, { off_reason: 'gone for now' }, 'cheap again'),
+        }
+      },
+    }
+  }
+
   async function deadLetter() {
     // Whose it is, is not in the audit log: it may be an address of e-mail.
     const letter = { kind: 'note' }
@@ -561,6 +581,33 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
         }),
       }
     },
+    async 'models off'() {
+      const subject = await model()
+      const before = { enabled: true }
+      return {
+        line: ['models', 'off', subject, '--reason', 'too dear'],
+        deed: () => ({
+          ...{ action: 'model.switched_off', workspaceId: null, subject, before },
+          after: { enabled: false, reason: 'too dear' },
+        }),
+      }
+    },
+
+    async 'models on'() {
+      const subject = await model()
+      await said('models', 'off', subject, '--reason', 'too dear')
+      return {
+        line: ['models', 'on', subject, '--reason', 'cheap again'],
+        deed: () => ({
+          ...{ action: 'model.switched_on', workspaceId: null, subject, before: { enabled: false } },
+          after: { enabled: true, reason: 'cheap again' },
+        }),
+      }
+    },
+
+    ...switchScenarios('operations', 'operation', 'tag_detail'),
+    ...switchScenarios('categories', 'category', 'traffic'),
+
     async 'models price'() {
       const subject = await model()
       return {

@@ -12,6 +12,7 @@ const RECORDED = [
   ...['workspaces', 'members', 'accounts', 'allowances', 'budgets', 'credentials', 'api_keys', 'plans'],
   ...['grants', 'access_tokens', 'approvals', 'quota_requests', 'closures', 'exports'],
   ...['price_versions', 'account_prices', 'models', 'model_prices', 'model_routes', 'upstreams'],
+  'switched_off',
   ...['link_sessions', 'loss_releases'],
   ...['people', 'person_identities', 'recovery_codes', 'invitations'],
 ]

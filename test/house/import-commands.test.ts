@@ -233,7 +233,8 @@ Not in the file, and unchanged: maker/other.
 
   it('keeps what the list does not say: routes, limits, what the upstream charges, and other models', async () => {
     const settings = ['--context-window', '1000', '--output-cap', '10', '--output-most', '100', '--image-tokens', '5']
-    await said('models', 'set', 'maker/kept', ...settings, '--off')
+    await said('models', 'set', 'maker/kept', ...settings)
+    await said('models', 'off', 'maker/kept', '--reason', 'not yet')
     await said('models', 'price', 'maker/kept', '--input', '1', '--output', '2', '--provider-input', '0.7')
     await said('models', 'route', 'maker/kept', '--slot', 'openai', '--protocol', 'openai')
     await said(

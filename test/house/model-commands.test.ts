@@ -141,15 +141,26 @@ describe('farebox models', () => {
     await said('models', 'remove', 'maker/off')
   })
 
-  it('set changes what is named and keeps the rest, and turns a model off and on', async () => {
+  it('set changes what is named and keeps the rest', async () => {
     await said('models', 'set', 'maker/two', ...LIMITS, '--image-tokens', '9')
-    const off = await said('models', 'set', 'maker/two', '--off', '--output-cap', '10', '--image-tokens', 'none')
-    assert.match(off, /^maker\/two {2}window 200000 {2}output 10 to 64000 {2}bytes_3 {2}off\.\n/)
-    assert.match(await said('models', 'list'), /^maker\/two .* off {2}no price$/m)
-    assert.match(await said('models', 'set', 'maker/two', '--on'), /bytes_3\.\n/)
+    const set = await said('models', 'set', 'maker/two', '--output-cap', '10', '--image-tokens', 'none')
+    assert.match(set, /^maker\/two {2}window 200000 {2}output 10 to 64000 {2}bytes_3\.\n/)
     await said('models', 'set', 'maker/two', '--display-name', 'The Two', '--owned-by', 'Maker Ltd')
     const { rows } = await pool.query("select display_name, owned_by from models where id = 'maker/two'")
     assert.deepEqual(rows, [{ display_name: 'The Two', owned_by: 'Maker Ltd' }])
+  })
+
+  it('off takes a model out of sale and on sells it again, each with its reason', async () => {
+    await said('models', 'set', 'maker/off', ...LIMITS)
+    const off = ['models', 'off', 'maker/off', '--reason', 'its provider raised the price']
+    assert.match(await said(...off), /^Model maker\/off is off: calls are refused with 404 not_sold\./)
+    assert.match(await said('models', 'list'), /^maker\/off .* off {2}no price$/m)
+    assert.match(await said(...off), /was off already\. Nothing was changed\.\n$/)
+    await said('models', 'set', 'maker/off', '--output-cap', '10')
+    assert.match(await said('models', 'list'), /^maker\/off .* off {2}no price$/m, 'a setting leaves it off')
+    const on = await said('models', 'on', 'maker/off', '--reason', 'its price is back')
+    assert.match(on, /^Model maker\/off is on\.\nIt has no price, so calls are refused/)
+    await said('models', 'remove', 'maker/off')
   })
 
   it('price keeps what the upstream charges us until it is told anew', async () => {
@@ -292,7 +303,7 @@ describe('farebox models', () => {
       ['set', 'maker/one', '--tokenizer', 'x'],
       /there is no tokenizer "x": use one of o200k, cl100k, bytes_3/,
     ],
-    ['on and off at once', ['set', 'maker/one', '--on', '--off'], /give either --on or --off/],
+    ['an off of no model', ['off', 'none', '--reason', 'why'], /There is no model "none"/],
     [
       'a price that is none',
       ['price', 'maker/one', '--input', 'x', '--output', '1'],

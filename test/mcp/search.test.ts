@@ -18,11 +18,16 @@ const names = {
   traffic_analytics: 'traffic_analytics',
   deep_research: 'deep-research/search',
 }
-const models = { list: async () => [] }
+const models = { list: async () => [], find: () => undefined }
+const allSold = { in: { live: catalogue.operations, test: catalogue.operations }, soldIn: 'live' } as const
+const sold = {
+  now: async () => ({ ...allSold, switches: { isOff: () => false } }),
+  operations: async () => catalogue.operations,
+}
 const parts = { names, models } as unknown as Parameters<typeof createFreeOperations>[0]
 const free = createFreeOperations(parts)
 const operations = createOperations(catalogue, [])
-const { search } = createDiscovery({ operations, free, models, names })
+const { search } = createDiscovery({ operations, free, models, names, sold })
 const request = { caller: { scopes: null, mode: 'test' } } as unknown as Parameters<typeof search>[0]
 
 async function found(query: string, limit = 3): Promise<readonly string[]> {

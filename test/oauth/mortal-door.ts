@@ -96,7 +96,7 @@ function pagesHere({ pool, server, seal }: Here): readonly PageRoute[] {
   })
   const pages = createPages({ assets: loadAssets(), siteUrl: undefined })
   const settings = { isSignUpOpen: true, missing: [], credit: ZERO, issuer: null }
-  const offer = createOffer({ catalogue, models: { list: async () => [] } })
+  const offer = createOffer({ catalogue, sold: () => catalogue.operations, models: { list: async () => [] } })
   const authorization = { server, pool, ids, seal, offer }
   return createSiteRoutes({ people, pages, siteUrl: SITE, settings, issuer: null, authorization })
 }

@@ -18,7 +18,7 @@ const WINDOW = {
   measureMs: count({ full: 10_000, reduced: 1_000 }),
 }
 const PATHS = [
-  ...['/', '/catalogue', '/catalogue/rerank', '/models', '/reference', '/reference/chat_completions'],
+  ...['/', '/catalogue', '/catalogue/chat_completions', '/models', '/reference', '/reference/chat_completions'],
   ...['/search?q=hold', '/search?q=what+does+a+streamed+call+of+a+model+cost'],
 ]
 

@@ -97,18 +97,21 @@ describe('prices on pages', () => {
 
   it('have the history of every model, and keep what is known where nothing was told', async () => {
     const now = () => 0
-    const whole = await readPriceBook(site.pool, now)
+    const whole = await readPriceBook(site.pool, catalogue, now)
     assert.deepEqual([...whole.histories.keys()].toSorted(), whole.models.map(({ id }) => id).toSorted())
     assert.equal(whole.histories.get('sandbox/openai-only')?.length, 13)
     const [[id = '', steps] = []] = whole.histories
-    const again = await readPriceBook(site.pool, now, new Map([[id, steps ?? []]]))
+    const again = await readPriceBook(site.pool, catalogue, now, new Map([[id, steps ?? []]]))
     assert.equal(again.histories.get(id), steps)
     assert.deepEqual(new Map([...again.histories].toSorted()), new Map([...whole.histories].toSorted()))
   })
 
   it('are of one state, though one is set while they are read', async () => {
     const setMeanwhile = { model: 'sandbox/slow', input: '9.75', output: '19.5' }
-    const books = [await readPriceBook(poolThatChanges(setMeanwhile), () => 0), await readPriceBook(site.pool, () => 0)]
+    const books = [
+      await readPriceBook(poolThatChanges(setMeanwhile), catalogue, () => 0),
+      await readPriceBook(site.pool, catalogue, () => 0),
+    ]
     const told = books.map(({ models, histories }) => [
       Object(models.find(({ id }) => id === setMeanwhile.model)?.price).version,
       histories.get(setMeanwhile.model)?.[0]?.version,

@@ -14,11 +14,15 @@ import { Secret } from '../../server/src/kernel/secret.ts'
 import { GUIDES } from '../../server/src/site/guides/list.ts'
 import { migrate } from '../../server/src/storage/migrate.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
+import { SHOWS_ALL } from './shown-site.ts'
 
 const postgres = await startPostgres()
 after(() => postgres.remove())
 await migrate({ url: new Secret(postgres.url()), log: silentLog })
-const gateway = await startGateway({ databaseUrl: postgres.url(), env: { FAREBOX_LOG_LEVEL: 'silent' } })
+const gateway = await startGateway({
+  databaseUrl: postgres.url(),
+  env: { FAREBOX_LOG_LEVEL: 'silent', ...SHOWS_ALL },
+})
 after(() => gateway.stop())
 const site = gateway.siteUrl
 
@@ -90,7 +94,12 @@ describe('what programs ask a website for', () => {
   it('is a sitemap of whole addresses where it is known what the site is called', async () => {
     const known = await startGateway({
       databaseUrl: postgres.url(),
-      env: { FAREBOX_LOG_LEVEL: 'silent', FAREBOX_ROLES: 'site', FAREBOX_HTTP_SITE_URL: 'https://farebox.example' },
+      env: {
+        FAREBOX_LOG_LEVEL: 'silent',
+        ...SHOWS_ALL,
+        FAREBOX_ROLES: 'site',
+        FAREBOX_HTTP_SITE_URL: 'https://farebox.example',
+      },
     })
     try {
       const map = await readAs('farebox.example', `${known.siteUrl}/sitemap.xml`)

@@ -1,9 +1,12 @@
 import { startGateway } from '../../harness/gateways.ts'
 import { type Installation, startInstallation } from '../acceptance/installation.ts'
 
-/** An installation whose website says where callers reach it. */
+/** Every page that a website can have. */
+export const SHOWS_ALL = { FAREBOX_SITE_SHOW: 'operator_guides,proof,reference' }
+
+/** An installation whose website has every page. */
 export async function startShownSite(databaseUrl: string, env: Readonly<Record<string, string>> = {}) {
-  const installation: Installation = await startInstallation(databaseUrl, { env })
+  const installation: Installation = await startInstallation(databaseUrl, { env: { ...SHOWS_ALL, ...env } })
   return { ...installation, siteUrl: installation.gateways[0]?.siteUrl ?? '' }
 }
 

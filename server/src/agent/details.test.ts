@@ -8,8 +8,9 @@ const details = createDetails({
   operations: { find: () => generateContent },
   free: { find: () => undefined },
   names: {},
+  sold: { now: async () => ({ in: { test: [generateContent] } }) },
 } as unknown as Parameters<typeof createDetails>[0])
-const request = { caller: { scopes: null, limits: {} } } as unknown as AgentRequest
+const request = { caller: { scopes: null, limits: {}, mode: 'test' } } as unknown as AgentRequest
 
 describe('what an operation takes', () => {
   for (const schema of ['short', 'full'] as const)

@@ -3,8 +3,11 @@ import { listedModel } from '../callers/model-card.ts'
 import { GROUPS } from '../catalogue/limit-groups.ts'
 import type { JsonSchema } from '../catalogue/member-table.ts'
 import { isSoldByUnit, isTask, type Operation, spell } from '../catalogue/operation.ts'
+import { modelNotSold, notSold } from '../gateway/require-sold.ts'
+import { notConfigured } from '../gateway/routing.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import type { Caller } from '../identity/caller.ts'
+import type { Fault } from '../kernel/fault.ts'
 import { decimalText } from '../kernel/rational.ts'
 import { requestSchemaOf } from '../protocols/request-schema.ts'
 import { listed } from './discovery.ts'
@@ -13,7 +16,7 @@ import type { AgentOperations } from './operations.ts'
 import type { AgentParts } from './parts.ts'
 import type { ToolArguments } from './tool-arguments.ts'
 
-type Parts = Pick<AgentParts, 'models' | 'names' | 'prices'> & {
+type Parts = Pick<AgentParts, 'models' | 'names' | 'prices' | 'sold'> & {
   readonly operations: AgentOperations
   readonly free: FreeOperations
   /** What a call would cost: as a quote over HTTP says it. */
@@ -34,7 +37,7 @@ const LEAVING =
   'A call that you stop waiting for goes on and is charged, as over HTTP. Set the timeout of your client accordingly.'
 
 /** Everything that an agent has to know of an operation before it uses it. */
-export function createDetails({ operations, free, models, names, prices, quote }: Parts) {
+export function createDetails({ operations, free, models, names, prices, sold, quote }: Parts) {
   const schemas = createSchemas()
 
   return async (
@@ -45,12 +48,14 @@ export function createDetails({ operations, free, models, names, prices, quote }
   ) => {
     const { caller } = request
     const operation = operations.find(id)
-    const isQuoted = given !== undefined && operation?.quotable === true
+    const refusal = operation && (await refusalOf(operation, caller))
+    const isQuoted = given !== undefined && operation?.quotable === true && refusal === undefined
     if (!isQuoted) await count()
     if (id.startsWith(MODEL)) return ofModel(caller, id)
     const own = free.find(id)
     if (own !== undefined) return ofFree(own, caller, schemas)
     if (operation === undefined) throw operations.unknown(id)
+    if (refusal !== undefined) throw refusal
     const { whole, short } = schemas.of(operation)
     const isShort = schema === 'short' && short !== undefined
     return {
@@ -78,8 +83,16 @@ export function createDetails({ operations, free, models, names, prices, quote }
   async function ofModel(caller: Caller, id: string) {
     const name = id.slice(MODEL.length)
     const model = (await models.list(caller.mode)).find((one) => one.id === name)
+    if (model === undefined && (await models.find(name))?.isOff === true) throw modelNotSold(name)
     if (model === undefined) throw operations.unknown(id)
-    return { operation_id: id, ...listedModel(model, operations.find, caller) }
+    return { operation_id: id, ...listedModel(model, await sold.operations(caller.mode), caller) }
+  }
+
+  /** As a call of it would be refused; undefined where it is offered. */
+  async function refusalOf(operation: Operation, { mode }: Caller): Promise<Fault | undefined> {
+    const { in: offered, switches } = await sold.now()
+    if (offered[mode].some(({ id }) => id === operation.id)) return undefined
+    return switches.isOff(operation) ? notSold(operation.id) : notConfigured(mode)
   }
 
   /** What the caller pays, which may differ from what is published. */

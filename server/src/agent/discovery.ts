@@ -31,14 +31,14 @@ const CATEGORIES: Readonly<Record<string, string>> = {
 }
 const MODELS_SHOWN = 5
 
-type Parts = Pick<AgentParts, 'models' | 'names'> & {
+type Parts = Pick<AgentParts, 'models' | 'names' | 'sold'> & {
   readonly operations: AgentOperations
   readonly free: FreeOperations
 }
 
-/** What there is to use: by words, and by category. */
+/** What there is to use in the mode of the key: by words, and by category. */
 export function createDiscovery(parts: Parts) {
-  const { operations, free, models, names } = parts
+  const { operations, free, models, names, sold } = parts
   const all: readonly (Operation | FreeOperation)[] = [...operations.all, ...free.all]
   const byId = new Map(all.map((one) => [one.id, one]))
   const everywhere = indexOf(all, names)
@@ -54,28 +54,44 @@ export function createDiscovery(parts: Parts) {
 
   return {
     async search({ caller }: AgentRequest, { query, category, limit }: ToolArguments<'search'>) {
+      const offered = await sold.operations(caller.mode)
+      const isOffered = isOfferedIn(offered)
       const index = category === undefined ? everywhere : byCategory.get(category)
-      const hits = index?.(query, limit) ?? []
-      const found = hits.flatMap(({ id }) => byId.get(id) ?? [])
+      // What is not sold takes no place of what is.
+      const hits = index?.(query, all.length) ?? []
+      const found = hits
+        .flatMap(({ id }) => byId.get(id) ?? [])
+        .filter(isOffered)
+        .slice(0, limit)
       const asked = new Set(wordsOf(query))
-      const sold = (await models.list(caller.mode)).filter(({ id }) => isNamed(id, asked)).slice(0, MODELS_SHOWN)
+      const named = (await models.list(caller.mode)).filter(({ id }) => isNamed(id, asked)).slice(0, MODELS_SHOWN)
       return {
         operations: found.map((one) => listed(one, caller)),
-        ...(sold.length > 0 && { models: sold.map((one) => listedModel(one, operations.find, caller)) }),
+        ...(named.length > 0 && { models: named.map((one) => listedModel(one, offered, caller)) }),
         ...(found.length === 0 && { hint: 'Nothing matches. Use other words, or list_categories.' }),
       }
     },
 
-    list({ caller }: AgentRequest) {
+    async list({ caller }: AgentRequest) {
+      const isOffered = isOfferedIn(await sold.operations(caller.mode))
+      const offered = all.filter(isOffered)
       return {
-        categories: Object.entries(CATEGORIES).map(([category, summary]) => ({
-          category,
-          summary,
-          operations: all.filter((one) => one.category === category).map((one) => listed(one, caller)),
-        })),
+        categories: Object.entries(CATEGORIES)
+          .map(([category, summary]) => ({
+            category,
+            summary,
+            operations: offered.filter((one) => one.category === category).map((one) => listed(one, caller)),
+          }))
+          .filter(({ operations: own }) => own.length > 0),
       }
     },
   }
+}
+
+/** What is free is offered always: a key looks after its tasks and its money whatever is sold. */
+function isOfferedIn(sold: readonly Operation[]): (one: Operation | FreeOperation) => boolean {
+  const ids = new Set(sold.map(({ id }) => id))
+  return (one) => !('limits' in one) || ids.has(one.id)
 }
 
 /** A model is named by what no other word is: gpt, 5.5, or all of its name. What every name has in it tells nothing. */

@@ -126,7 +126,7 @@ const INVALID_REQUEST = -32_600
 const METHOD_NOT_FOUND = -32_601
 
 const INSTRUCTIONS =
-  'Models, social, finance and web-traffic data, each call at a known price. First search for what you want to do, then get_details of an operation, then use it with max_price_usd. search, get_details and list_categories are free. Every answer of use says what was charged, and what is left when that has changed.'
+  'Models, social, finance and web-traffic data, as far as they are sold here, each call at a known price. First search for what you want to do, then get_details of an operation, then use it with max_price_usd. search, get_details and list_categories are free. Every answer of use says what was charged, and what is left when that has changed.'
 
 function noSuchMethod(id: unknown): Answer {
   return refusal(

@@ -48,7 +48,7 @@ const DESCRIBED: Readonly<Record<ToolName, Described>> = {
   search: {
     title: 'Search operations',
     description:
-      'Find operations by what they do: models (chat, embeddings, images, video, rerank), social, finance and web-traffic data. Say in plain words what you want. Free.',
+      'Find operations by what they do: models (chat, embeddings, images, video, rerank), social, finance and web-traffic data, as far as they are sold here. Say in plain words what you want. Free.',
     outputSchema: object({
       operations: { type: 'array' },
       models: { type: 'array' },

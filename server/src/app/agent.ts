@@ -18,10 +18,10 @@ export function createAgent(
 ) {
   const { config, pools, ids, clock, time, log, metrics, headerNames } = infrastructure
   const { http, names } = config
-  const { run, models, prices, tasks, links, jsonLimits, refuse } = gateway
+  const { run, models, sold, prices, tasks, links, jsonLimits, refuse } = gateway
   const metadata = createMetadata({ mcpUrl: http.mcp_url, siteUrl: issuerOf(config) })
   const server = createAgentServer({
-    ...{ catalogue, run, begin, models, prices, tasks, links, ids, names, headerNames, jsonLimits, metadata },
+    ...{ catalogue, run, begin, models, sold, prices, tasks, links, ids, names, headerNames, jsonLimits, metadata },
     ...{ clock, time, pool: pools.rest },
     publicUrl: http.public_url,
     version: VERSION,

@@ -2,6 +2,7 @@ import { createFindEndUser } from '../budgets/end-users.ts'
 import { createMakeAllowances } from '../budgets/made-allowances.ts'
 import { createLossWatch } from '../calls/loss-ceilings.ts'
 import { ceilingsOf } from '../calls/loss-sums.ts'
+import { catalogue as ours } from '../catalogue/catalogue.ts'
 import { spell } from '../catalogue/operation.ts'
 import { createAttribute } from '../gateway/attribution.ts'
 import { createCeilingsFor } from '../gateway/ceilings.ts'
@@ -31,6 +32,8 @@ import { createTellRefusedLink } from '../people/refused-link.ts'
 import { createModels } from '../pricing/models.ts'
 import { createPrices } from '../pricing/prices.ts'
 import { createQuotes } from '../pricing/quotes.ts'
+import { createSold } from '../pricing/sold.ts'
+import { createSwitches } from '../pricing/switches.ts'
 import { FIGURES_MINUTES } from '../processes/report.ts'
 import { createTasks } from '../tasks/tasks.ts'
 import { DEFAULT_RERANK_MODEL } from '../upstreams/adapters/rerank.ts'
@@ -45,9 +48,15 @@ import { DEFAULT_LIMITS } from '../wire/limits.ts'
 import type { Contracts } from './contracts.ts'
 import { type Infrastructure, sendMailOf, siteUrlOf } from './infrastructure.ts'
 import type { Money } from './money.ts'
+import type { Start } from './options.ts'
 
 /** Whom we ask and what it costs, and the path of a call through all of it. */
-export function createGateway(infrastructure: Infrastructure, money: Money, contracts: Contracts) {
+export function createGateway(
+  infrastructure: Infrastructure,
+  money: Money,
+  contracts: Contracts,
+  { catalogue = ours }: Start,
+) {
   const { config, log, clock, metrics, pools, time, ids, seal, cached, headerNames } = infrastructure
   const { calls, begin, requireUnspent, testCredit } = money
   const { http, names, secrets } = config
@@ -62,7 +71,8 @@ export function createGateway(infrastructure: Infrastructure, money: Money, cont
   const links = createLinks({
     ...{ pool: pools.rest, seal, ids, clock, log, platforms, offlineAccess, tellRefused, howToLink },
   })
-  const models = createModels(cached)
+  const models = createModels({ ...cached, catalogue })
+  const sold = createSold({ ...cached, catalogue })
   const counter = createTokenCounter()
   const records = createRecords({ pool: pools.rest, clock, log })
   const refusals = createRefusals({ pool: pools.rest, clock, time })
@@ -93,7 +103,9 @@ export function createGateway(infrastructure: Infrastructure, money: Money, cont
     provider: names.provider,
   })
   const mandates = createMandates({ pool: pools.rest, ids, seal, siteUrl: siteUrlOf(config) })
+  const switches = createSwitches(cached)
   const run = createPipeline({
+    switches,
     requireUnspent,
     attribute: createAttribute({ findEndUser: createFindEndUser({ pool: pools.rest, clock }) }),
     ceilingsFor: createCeilingsFor({ makeAllowances: createMakeAllowances({ pool: pools.rest, clock }), time }),
@@ -104,7 +116,7 @@ export function createGateway(infrastructure: Infrastructure, money: Money, cont
     quotes: createQuotes({
       time,
       masterKeys: [secrets.master_key, secrets.previous_master_key].filter((key) => key !== undefined),
-      contractHash: contracts.current?.contentHash ?? null,
+      contractHash: () => contracts.current()?.contentHash ?? null,
     }),
     firstCall: createFirstCall({
       findOpen: (credentialId, id) => findOpen(pools.rest, [credentialId], id),
@@ -124,7 +136,20 @@ export function createGateway(infrastructure: Infrastructure, money: Money, cont
   const jsonLimits = { ...DEFAULT_LIMITS, jsonDepth: http.json_depth }
   const largeJson = createLargeJson(jsonLimits)
   const tasks = createTasks({ pool: pools.rest, bindings, transport, kind: VIDEO_TASKS, seal })
-  const asked = { transport, bindings, links, models, prices, tasks, counter, run, mandates, jsonLimits, largeJson }
+  const asked = {
+    transport,
+    bindings,
+    links,
+    models,
+    sold,
+    prices,
+    tasks,
+    counter,
+    run,
+    mandates,
+    jsonLimits,
+    largeJson,
+  }
   return { ...asked, breakers, figures, records, refusals, refusedCalls, refuse, losses, overran }
 }
 

@@ -86,7 +86,7 @@ function baseMetadataOf(config: Config) {
 function familiesOf(
   { config, pools, time, headerNames }: Infrastructure,
   { begin, calls }: Money,
-  { run, models, links, tasks, jsonLimits, largeJson }: Gateway,
+  { run, models, sold, links, tasks, jsonLimits, largeJson }: Gateway,
   shown: { readonly assets: Assets; readonly linkPages: LinkPages },
   { catalogue = ours, families }: Start,
 ): readonly Family[] {
@@ -97,6 +97,7 @@ function familiesOf(
     run,
     begin,
     models,
+    sold,
     tasks,
     links,
     ...shown,

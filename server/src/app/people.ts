@@ -1,5 +1,6 @@
 import { createRequestWatch } from '../account/request-watch.ts'
 import type { AuthorizationServerParts } from '../authorization/server.ts'
+import { catalogue as ours } from '../catalogue/catalogue.ts'
 import { missingForPeople } from '../config.ts'
 import { creditWithin } from '../ledger/credit.ts'
 import { giveTestCredit } from '../ledger/test-credit.ts'
@@ -15,15 +16,16 @@ import { createKeptPrices } from '../site/kept-prices.ts'
 import { createKeptProcesses } from '../site/status/kept-processes.ts'
 import { createSendMail } from '../storage/mail.ts'
 import { type Infrastructure, issuerOf, siteNameOf, siteUrlOf } from './infrastructure.ts'
+import type { Start } from './options.ts'
 
 /** What the website has beside its routes. */
-export function createSiteParts(infrastructure: Infrastructure, outbound: Outbound) {
+export function createSiteParts(infrastructure: Infrastructure, outbound: Outbound, { catalogue = ours }: Start) {
   return {
     people: createPeopleOf(infrastructure),
     issuer: createIssuerOf(infrastructure),
     authorization: authorizationOf(infrastructure, outbound),
     requestWatch: createRequestWatch({ ...infrastructure, pool: infrastructure.pools.pages }),
-    prices: createKeptPrices({ ...infrastructure, pool: infrastructure.pools.rest }),
+    prices: createKeptPrices({ ...infrastructure, catalogue, pool: infrastructure.pools.rest }),
     processes: createKeptProcesses({ ...infrastructure, pool: infrastructure.pools.rest }),
   }
 }

@@ -35,7 +35,7 @@ export function createReport(
       host,
       pid: process.pid,
       upSeconds: Math.round((clock.monotonicMs() - startedMs) / 1_000),
-      contract: current?.contentHash ?? null,
+      contract: current()?.contentHash ?? null,
       memory: { rssBytes, heapBytes, reservedBytes, budgetBytes: config.memory.budget_bytes, waiting },
       eventLoop: utilization(),
       openCalls: calls.open().length,

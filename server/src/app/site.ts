@@ -30,7 +30,13 @@ export function createSiteInterface(
   const { people, issuer, authorization: parts, contracts, prices, models, counter } = shared
   const server = parts && createAuthorizationServer(parts, pages)
   const authorization = parts &&
-    server && { server, pool: pools.rest, ids, seal: parts.seal, offer: createOffer({ catalogue, models }) }
+    server && {
+      server,
+      pool: pools.rest,
+      ids,
+      seal: parts.seal,
+      offer: createOffer({ catalogue, sold: () => prices.now().sold, models }),
+    }
   const settings = siteSettingsOf(config)
   const account = createAccountApi({
     ...{
@@ -46,12 +52,13 @@ export function createSiteInterface(
     ...{ rerankModels: config.rerank.models, support: config.site.support },
   })
   const { site_url: siteUrl, public_url: baseUrl } = config.http
+  const show = new Set(config.site.show)
   return {
     pages: [
       ...createSite({
         ...{ pages, siteUrl, baseUrl, catalogue, names: config.names, headerNames, clock },
         ...{ prices, counter, contract: contracts.current },
-        ...{ mcpUrl: config.http.mcp_url, processes: shared.processes.now },
+        ...{ mcpUrl: config.http.mcp_url, show, processes: shared.processes.now },
       }),
       ...createSiteRoutes({ people, pages, siteUrl, settings, issuer, authorization }),
       ...createConsole({
@@ -63,7 +70,7 @@ export function createSiteInterface(
     ],
     raw: server === null ? [] : authorizationRoutes(server),
     account: account.family,
-    faultPage: createSiteFaultPage({ pages, shell: createShell({ pages, siteUrl }) }),
+    faultPage: createSiteFaultPage({ pages, shell: createShell({ pages, siteUrl, show }) }),
   }
 }
 

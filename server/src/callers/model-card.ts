@@ -17,14 +17,16 @@ const OPERATIONS: Readonly<Record<ProtocolName, readonly string[]>> = {
   video: ['video_synthesis'],
 }
 
-/** A model as it is listed, with whether this key may ask it: others are listed all the same. */
-export function listedModel(model: Model, find: (id: string) => Operation | undefined, { scopes }: Caller) {
+/** A model as it is listed, with the operations that are sold and whether this key may ask it: others are listed all the same. */
+export function listedModel(model: Model, sold: readonly Operation[], { scopes }: Caller) {
   const card = modelCard(model)
-  const isUsable = (id: string) => {
-    const operation = find(id)
-    return operation !== undefined && scopes !== null && allowsOperation(scopes, operation)
+  const own = sold.filter(({ id }) => card.operations.includes(id))
+  const isUsable = (one: Operation) => scopes !== null && allowsOperation(scopes, one)
+  return {
+    ...card,
+    operations: card.operations.filter((id) => own.some((one) => one.id === id)),
+    allowed: scopes === null || allowsModel(scopes, model.id) || own.some(isUsable),
   }
-  return { ...card, allowed: scopes === null || allowsModel(scopes, model.id) || card.operations.some(isUsable) }
 }
 
 /** From nano-dollars. */

@@ -1,16 +1,20 @@
 import { z } from 'zod'
+import { modelNotSold } from '../gateway/require-sold.ts'
 import { noSuchModel } from '../gateway/routing.ts'
 import { invalidRequest } from '../kernel/fault.ts'
-import type { Model } from '../pricing/models.ts'
+import type { Mode } from '../kernel/mode.ts'
+import type { Model, Models } from '../pricing/models.ts'
 import { shownModel, shownModelBody } from '../pricing/shown-model.ts'
 import type { ProtocolName } from '../protocols/protocol.ts'
 import { listedModel } from './model-card.ts'
 import { type CallerRequest, type CallerRoute, forAgents, forKey } from './route.ts'
 
-function named(models: readonly Model[], name = ''): Model {
-  const model = models.find(({ id }) => id === name)
+async function named(models: Pick<Models, 'list' | 'find'>, mode: Mode, name = ''): Promise<Model> {
+  const all = await models.list(mode)
+  const model = all.find(({ id }) => id === name)
   if (model !== undefined) return model
-  throw noSuchModel(name.slice(0, 200), models)
+  if ((await models.find(name))?.isOff === true) throw modelNotSold(name)
+  throw noSuchModel(name.slice(0, 200), all)
 }
 
 /** Two protocols share the path; one of them always names its version. */
@@ -130,7 +134,7 @@ const ONE = {
   ...COMMON,
   params: { model: 'The name of a model. Its slashes may be encoded or not.' },
   refusesAs: 'one_model',
-  codes: ['model_not_found'],
+  codes: ['model_not_found', 'not_sold'],
 } as const
 
 const choice = z.strictObject({
@@ -161,13 +165,14 @@ export const MODEL_ROUTES: readonly CallerRoute[] = [
       example: { contains: '' },
       category: 'models',
       input: choice,
-      async run({ models, catalogue }, { caller }, { contains, after }) {
+      async run({ models, sold }, { caller }, { contains, after }) {
         const part = contains.toLowerCase()
         const all = await models.list(caller.mode)
         const found = all.filter(({ id }) => id > after && id.toLowerCase().includes(part))
         const page = found.slice(0, AGENTS_PAGE)
         const next_after = page.length < found.length ? (page.at(-1)?.id ?? null) : null
-        return { data: page.map((one) => listedModel(one, catalogue.find, caller)), next_after }
+        const operations = await sold.operations(caller.mode)
+        return { data: page.map((one) => listedModel(one, operations, caller)), next_after }
       },
     }),
     async run({ models }, asked) {
@@ -184,7 +189,7 @@ export const MODEL_ROUTES: readonly CallerRoute[] = [
     headers: [VERSION],
     answer: { description: 'The model.', body: z.union([openaiBody, anthropicBody]) },
     async run({ models }, asked) {
-      const model = named(await models.list(asked.caller.mode), asked.params.model)
+      const model = await named(models, asked.caller.mode, asked.params.model)
       return { body: isAnthropic(asked) ? anthropicModel(model) : openaiModel(model) }
     },
   }),
@@ -207,7 +212,7 @@ export const MODEL_ROUTES: readonly CallerRoute[] = [
     summary: 'One model, in the Gemini protocol',
     answer: { description: 'The model.', body: geminiBody },
     run: async ({ models }, { caller, params }) => ({
-      body: geminiModel(named(await models.list(caller.mode), params.model)),
+      body: geminiModel(await named(models, caller.mode, params.model)),
     }),
   }),
 ]

@@ -4,6 +4,7 @@ import type { Begin } from '../gateway/begin.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Links } from '../links/links.ts'
 import type { Models } from '../pricing/models.ts'
+import type { KeptSold } from '../pricing/sold.ts'
 import type { Tasks } from '../tasks/tasks.ts'
 import type { HeaderNames } from '../wording/header-names.ts'
 
@@ -14,7 +15,9 @@ export type CallerParts = {
   readonly time: Pick<Clock, 'nowMs'>
   readonly begin: Begin
   readonly catalogue: Catalogue
-  readonly models: Pick<Models, 'list'>
+  readonly models: Pick<Models, 'list' | 'find'>
+  /** The operations that are sold in a mode. */
+  readonly sold: Pick<KeptSold, 'now' | 'operations'>
   readonly tasks: Tasks
   readonly links: Pick<Links, 'list' | 'start' | 'revoke'>
   readonly names: Names

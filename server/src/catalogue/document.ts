@@ -17,7 +17,7 @@ export function catalogueDocument(operations: readonly Operation[]): string {
 
 Written by \`node scripts/catalogue.ts\` from the operations themselves. Names in braces are spelt by the installation.
 Prices are published estimates, in USD; what you pay is explained in [pricing.md](pricing.md). Every operation counts against the
-requests a minute of its key.
+requests a minute of its key. An installation sells those that its operator has left on and has an upstream for: [operating.md](operating.md#what-you-sell).
 
 ${operations.map(section).join('\n')}`
 }

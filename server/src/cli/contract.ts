@@ -5,15 +5,29 @@ import type { Config } from '../config.ts'
 import { sha256 } from '../contracts/canonical.ts'
 import { type Contract, createContract } from '../contracts/contract.ts'
 import { diffContracts, refusalToFollow } from '../contracts/diff.ts'
+import { soldContract } from '../contracts/sold-contract.ts'
 import { gatewayDraft } from '../http/routes/gateway-draft.ts'
-import { print, reading, running, runningAlone } from './command.ts'
+import { readSold } from '../pricing/sold.ts'
+import { print, reading, running, runningAlone, withPools } from './command.ts'
 
 export function addContractCommands(program: Command): void {
   const contract = program.command('contract').description('show and compare OpenAPI contracts of the gateway')
   reading(contract, 'show')
-    .description('print the contract that this program serves with this configuration')
+    .description('print the contract of everything that this program can sell with this configuration')
+    .option(
+      '--sold',
+      'print it as processes serve it now, without what is off or has no upstream (default: everything)',
+    )
     .option('--version-only', 'print only contentHash and docsRevision')
-    .action((options: ShowOptions) => running(async (config) => show(await contractOf(config), options)))
+    .action((options: ShowOptions) =>
+      running(async (config) => {
+        const whole = await contractOf(config)
+        if (options.sold !== true) return show(whole, options)
+        await withPools(config, async ({ rest }) =>
+          show(soldContract(whole, catalogue, await readSold(rest, catalogue)), options),
+        )
+      }),
+    )
   reading(contract, 'diff <before> [after]')
     .description('list the changes between two contracts; exits with 1 if they break callers')
     .addHelpText('after', '\nBoth are files. Without <after>, <before> is compared with what this program serves.')
@@ -24,7 +38,7 @@ export function addContractCommands(program: Command): void {
     )
 }
 
-type ShowOptions = { readonly versionOnly?: true }
+type ShowOptions = { readonly sold?: true; readonly versionOnly?: true }
 
 async function contractOf({ names, http }: Config): Promise<Contract> {
   return createContract(await gatewayDraft(catalogue), { names, serverUrl: http.public_url })

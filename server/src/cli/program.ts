@@ -42,6 +42,8 @@ const GROUPS: readonly Group[] = [
     'people',
     'members',
     'prices',
+    'operations',
+    'categories',
   ),
   {
     words: ['models'],

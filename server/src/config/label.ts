@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { AA_TEXT, contrastOf } from '../kernel/contrast.ts'
 import { isMailAddress } from '../kernel/mail-address.ts'
 import { kind } from './described.ts'
+import { list } from './kinds.ts'
 
 /** What an operator shows of itself on pages: docs/operating.md. */
 
@@ -100,4 +101,17 @@ export const support = kind(
     .max(LINK_LENGTH)
     .refine((text) => isHttps(text) || isMailAddress(text), { error: `must be ${SUPPORT}` }),
   { type: 'mail address or URL', bounds: `${SUPPORT}, at most ${LINK_LENGTH} characters` },
+)
+
+/** Pages of the website that an operator shows or leaves out, beside those of what is sold and the guides for callers. */
+export const SHOWN = ['operator_guides', 'proof', 'reference'] as const
+export type Shown = (typeof SHOWN)[number]
+const NONE = 'none'
+const WORDS = `${SHOWN.join(', ')}; or ${NONE}, alone`
+
+export const shown = kind(
+  list(z.enum([...SHOWN, NONE], { error: `must be one of ${WORDS}` }))
+    .refine((all) => !all.includes(NONE) || all.length === 1, { error: 'names none and others: none stands alone' })
+    .transform((all) => all.filter((one): one is Shown => one !== NONE)),
+  { type: 'list of choices', bounds: `each one of ${WORDS}` },
 )

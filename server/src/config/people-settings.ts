@@ -17,7 +17,7 @@ import {
   sender,
   smtpUrl,
 } from './kinds.ts'
-import { accent, link, logo, siteName, support } from './label.ts'
+import { accent, link, logo, shown, siteName, support } from './label.ts'
 
 const issuer = z.strictObject({
   url: setting(
@@ -136,6 +136,11 @@ export const site = section(
       terms_url: setting(link.optional(), 'Link to your terms at the end of every page.', NOT_SHOWN),
       privacy_url: setting(link.optional(), 'Link to your privacy policy at the end of every page.', NOT_SHOWN),
       imprint_url: setting(link.optional(), 'Link to your imprint at the end of every page.', NOT_SHOWN),
+      show: setting(
+        shown.prefault(['proof', 'reference']),
+        'What customers see on the website beside what is sold and the guides for callers: the guides for operators (`operator_guides`), the recorded proofs (`proof`), the API reference (`reference`). What is left out is on no page, in no menu, and not in llms.txt and search.',
+        'Leave `operator_guides` out where customers read the website. Add it where your own people do.',
+      ),
       support: setting(
         support.optional(),
         'Where people get help: a mail address, or a page.',

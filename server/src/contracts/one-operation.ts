@@ -18,7 +18,7 @@ export function contractOfOperation(bytes: Buffer, operationId: string): Buffer 
 }
 
 /** What something refers to, and what that refers to, by its kind and name. */
-function reachable(document: unknown, from: unknown): Record<string, Record<string, unknown>> {
+export function reachable(document: unknown, from: unknown): Record<string, Record<string, unknown>> {
   const found = new Map<string, unknown>()
   const open = [...referencesIn(from)]
   for (let reference = open.pop(); reference !== undefined; reference = open.pop()) {

@@ -34,7 +34,7 @@ const OF_CALLS: readonly FaultCode[] = [
   ...(['idempotency_completed', 'idempotency_running', 'outcome_unknown', 'idempotency_mismatch'] as const),
   ...(['upstream_rate_limit', 'upstream_transport', 'upstream_unreachable', 'upstream_unreadable'] as const),
   ...(['managed_upstream_transport', 'managed_upstream_unreachable', 'upstream_account'] as const),
-  ...(['not_configured', 'upstream_not_found'] as const),
+  ...(['not_sold', 'not_configured', 'upstream_not_found'] as const),
   ...(['settlement_timeout', 'invalid_billing_configuration'] as const),
 ]
 

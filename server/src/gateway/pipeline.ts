@@ -5,6 +5,7 @@ import { asFault, type Fault, noRoom } from '../kernel/fault.ts'
 import { formatUsd, ZERO } from '../kernel/money.ts'
 import { rateHeaders } from '../limits/headers.ts'
 import type { Quotes } from '../pricing/quotes.ts'
+import type { KeptSwitches } from '../pricing/switches.ts'
 import { termsAsText } from '../pricing/terms.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { HeaderNames } from '../wording/header-names.ts'
@@ -25,6 +26,7 @@ import { runOf } from './record-detail.ts'
 import type { Records } from './records.ts'
 import type { Relay, RelayedAnswer } from './relay.ts'
 import { requireScope, seesBalance } from './require-scope.ts'
+import { refusalOfUnsold } from './require-sold.ts'
 import { createSettle } from './settle.ts'
 import { startStopwatch } from './stopwatch.ts'
 import { createExplain, isOfApproval } from './taken-claim.ts'
@@ -33,6 +35,8 @@ import type { Overrun } from './tell-loss.ts'
 export type Pipeline = (request: CallRequest) => Promise<RelayedAnswer>
 
 type Parts = {
+  /** What operators have switched off. */
+  readonly switches: Pick<KeptSwitches, 'now'>
   /** Reads the request, and works out how it would run. */
   readonly plan: (request: CallRequest) => Promise<Plan>
   readonly requireUnspent: RequireUnspent
@@ -63,7 +67,7 @@ type Parts = {
 /** The path of every call. Each line can refuse; a refusal leaves nothing behind. */
 export function createPipeline(parts: Parts): Pipeline {
   const { requireUnspent, quotedAdmission, begin, quotes, growth: createGrowth, relay, records } = parts
-  const { mandates, clock, drains, headerNames } = parts
+  const { mandates, clock, drains, headerNames, switches } = parts
   const explain = createExplain(parts)
   const price = createPrice({ ...parts, explain })
   const settle = createSettle(parts)
@@ -96,8 +100,10 @@ export function createPipeline(parts: Parts): Pipeline {
     const times = startStopwatch(clock)
     // A request that its key may not make is refused before anything is worked out for it, and is not counted.
     requireScope(caller, operation)
-    requireUnspent(request)
-    const ready = await price(request)
+    const switched = switches.now()
+    const unsold = refusalOfUnsold(switched instanceof Promise ? await switched : switched, request)
+    if (unsold === undefined) requireUnspent(request)
+    const ready = await price(request, unsold)
     if (request.costMode !== undefined) return quote(request, ready)
 
     const { plan, held, first, claims, approval, attribution, ceilings } = ready

@@ -57,17 +57,18 @@ export type Ready = {
   readonly ceilings: readonly Ceiling[]
 }
 
-/** Reads what is asked for, and what it costs at the most. Nothing has been held or counted yet. */
-export type Price = (request: CallRequest) => Promise<Ready>
+/** Reads what is asked for, and what it costs at the most. Nothing has been held or counted yet. What is not sold is counted, and refused. */
+export type Price = (request: CallRequest, unsold: Fault | undefined) => Promise<Ready>
 
 export function createPrice(parts: Parts): Price {
   const { plan: planFor, attribute, ceilingsFor, quotes, mandates, begin, explain, headerNames } = parts
   return price
 
-  async function price(request: CallRequest): Promise<Ready> {
+  async function price(request: CallRequest, unsold: Fault | undefined): Promise<Ready> {
     const { operation, caller, maxCost, costMode, quoteId, idempotencyKey } = request
     let quoteClaim: Claim | undefined
     try {
+      if (unsold !== undefined) throw unsold
       requireOwnWord(request.strange, headerNames)
       requireMode(request, headerNames)
       requireWord('disconnects', request.onDisconnect, ON_DISCONNECT)
@@ -116,7 +117,9 @@ export function createPrice(parts: Parts): Price {
         claims: single.length === 0 ? claims : [...claims, ...single],
       }
     } catch (fault) {
-      return await refuseCounted(request, fault, quoteClaim)
+      // What is not sold has no limits of its own any more.
+      const counted = fault === unsold ? { ...request, operation: { ...operation, limits: [] } } : request
+      return await refuseCounted(counted, fault, quoteClaim)
     }
   }
 

@@ -102,6 +102,10 @@ export const FAULTS = {
   route_not_found: row(404, 'There is no such endpoint. Check the method and the path.'),
   resource_not_found: general(404, 'There is no such resource. Check the id.'),
   model_not_found: general(404, 'There is no such model. Use one that GET /v1/models lists.'),
+  not_sold: general(
+    404,
+    'This is not sold here, and nothing was charged. Use what the catalogue lists, or ask the operator for it.',
+  ),
   method_not_allowed: row(405, 'This endpoint does not support this method. Use one that the Allow header lists.'),
   request_timeout: row(408, 'Request timeout: the request did not arrive in time. Send it again.', RETRYABLE),
   quote_used: row(

@@ -1,5 +1,6 @@
 /** Whether money is real: two worlds that never touch. */
-export type Mode = 'live' | 'test'
+export const MODES = ['live', 'test'] as const
+export type Mode = (typeof MODES)[number]
 
 export function isMode(text: string): text is Mode {
   return text === 'live' || text === 'test'

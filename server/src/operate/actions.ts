@@ -40,6 +40,14 @@ export const ACTIONS = {
   },
   prices: { summary: 'manage the prices of operations', load: async () => (await import('./prices.ts')).prices },
   models: { summary: 'manage the models that are sold', load: async () => (await import('./models.ts')).models },
+  operations: {
+    summary: 'manage which operations are sold',
+    load: async () => (await import('./operations.ts')).operations,
+  },
+  categories: {
+    summary: 'manage which categories of operations are sold',
+    load: async () => (await import('./operations.ts')).categories,
+  },
   upstreams: { summary: 'manage upstream providers', load: async () => (await import('./upstreams.ts')).upstreams },
   tasks: { summary: 'manage asynchronous tasks', load: async () => (await import('./tasks.ts')).tasks },
   ledger: {

@@ -12,11 +12,8 @@ export function integerOf(text: string): number {
 }
 
 /** Undefined where neither is said: then it stays as it is. */
-export function enabledOf(
-  what: string,
-  { on, off }: { readonly on: boolean; readonly off: boolean },
-): boolean | undefined {
-  if (on && off) throw new Error(`${what} is on or off: give either --on or --off`)
+function enabledOf({ on, off }: { readonly on: boolean; readonly off: boolean }): boolean | undefined {
+  if (on && off) throw new Error('a route is on or off: give either --on or --off')
   return on ? true : off ? false : undefined
 }
 
@@ -79,7 +76,7 @@ export const route = action({
   async run({ pool, ids, by }, given) {
     const { model, slot, protocol, upstreamModel = model, priority, weight } = given
     const settings = { model, slot, protocol, upstreamModel, priority, weight, profile: profileOf(given) }
-    const enabled = enabledOf('a route', given)
+    const enabled = enabledOf(given)
     const id = await saveRoute({ pool, ids, by }, { ...settings, enabled })
     const isOn = (await listModels({ pool })).some(({ routes }) => routes.some((one) => one.id === id && one.enabled))
     const hasUpstream = (await listUpstreams({ pool }, slot)).length > 0

@@ -1,12 +1,19 @@
 import { z } from 'zod'
-import { listModels, type ModelListed, removeModel, removeRoute, saveModel } from '../pricing/configure-models.ts'
+import {
+  listModels,
+  type ModelListed,
+  removeModel,
+  removeRoute,
+  saveModel,
+  switchModel,
+} from '../pricing/configure-models.ts'
 import { TOKENIZERS } from '../pricing/models.ts'
 import { PLAIN_PROFILE, type RouteProfile } from '../protocols/route-profile.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
-import { action, field, flag } from './action.ts'
-import { idField, NO_INPUT } from './fields.ts'
+import { action, field } from './action.ts'
+import { idField, NO_INPUT, reasonOf } from './fields.ts'
 import { kindsText, marginsByModel, marginsText, ownPrice, price } from './model-prices.ts'
-import { enabledOf, integerOf, route } from './model-routes.ts'
+import { integerOf, route } from './model-routes.ts'
 
 const list = action({
   name: 'models list',
@@ -74,12 +81,10 @@ const set = action({
     ).optional(),
     displayName: field('text', 'name shown to people (new model: its id)', String).optional(),
     ownedBy: field('text', 'maker of the model (new model: the part of its id before /)', String).optional(),
-    off: flag('stop selling the model'),
-    on: flag('sell the model again (new model: on)'),
   }),
-  async run({ pool, by }, { model: id, imageTokens, audioTokens, fileTokens, on, off, ...settings }) {
+  async run({ pool, by }, { model: id, imageTokens, audioTokens, fileTokens, ...settings }) {
     const partTokens = { image: imageTokens, audio: audioTokens, file: fileTokens }
-    await saveModel({ pool, by }, { id, ...settings, enabled: enabledOf('a model', { on, off }), partTokens })
+    await saveModel({ pool, by }, { id, ...settings, partTokens })
     const [saved] = await listModels({ pool }, id)
     if (saved === undefined) throw new Error(`the model ${id} was removed meanwhile`)
     return saved
@@ -94,6 +99,40 @@ function missingOf({ id, price: own, routes }: ModelListed): readonly string[] {
     ...(routes.length === 0 ? [`It has no route, so calls are refused: see farebox models route ${id}.`] : []),
   ]
 }
+
+const off = action({
+  name: 'models off',
+  summary: 'stop selling a model, within a second; open tasks and quotes given before are honoured',
+  effect: 'writes',
+  positional: ['model'],
+  input: z.object({ model, reason: field('text', 'why it is no longer sold: kept in the audit log', reasonOf) }),
+  async run({ pool, by }, { model: id, reason }) {
+    return { model: id, reason, isNew: await switchModel({ pool, by }, { id, enabled: false, reason }) }
+  },
+  lines: ({ model: id, isNew }) => [
+    isNew
+      ? `Model ${id} is off: calls are refused with 404 not_sold. Quotes given before can be used until they expire, and tasks under way go on.`
+      : `Model ${id} was off already. Nothing was changed.`,
+  ],
+})
+
+const on = action({
+  name: 'models on',
+  summary: 'sell a model again, within a second',
+  effect: 'writes',
+  positional: ['model'],
+  input: z.object({ model, reason: field('text', 'why it is sold again: kept in the audit log', reasonOf) }),
+  async run({ pool, by }, { model: id, reason }) {
+    const isNew = await switchModel({ pool, by }, { id, enabled: true, reason })
+    const [saved] = await listModels({ pool }, id)
+    if (saved === undefined) throw new Error(`the model ${id} was removed meanwhile`)
+    return { model: id, reason, isNew, missing: missingOf(saved) }
+  },
+  lines: ({ model: id, isNew, missing }) => [
+    isNew ? `Model ${id} is on.` : `Model ${id} was on already. Nothing was changed.`,
+    ...missing,
+  ],
+})
 
 const remove = action({
   name: 'models remove',
@@ -145,4 +184,4 @@ function priceText({ price: own }: ModelListed): string {
   return `${all.join(' / ')} USD per million (in / out / cache read / cache write)${more}  version ${version}`
 }
 
-export const models = [list, set, price, route, remove, ownPrice]
+export const models = [list, set, on, off, price, route, remove, ownPrice]

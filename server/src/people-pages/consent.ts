@@ -72,7 +72,7 @@ export type Decided = {
 export async function readDecision(form: Form, asking: Asking, offer: Offer): Promise<Answered> {
   if (form.get('decision') === 'deny') return { isAllowed: false }
   if (form.get('decision') !== 'allow') throw new Fault('invalid_request')
-  const mandate = mandateFields(offer)
+  const mandate = mandateFields()
   const asked = canPay(asking) ? mandate : { ...anyOf(mandate), days: mandate.days }
   const read = readForm(form, { ...FIELDS, ...asked })
   if (!read.isGood) return { isAllowed: true, problems: read.problems }

@@ -4,7 +4,7 @@ import type { MandateTerms } from '../grants/mandates.ts'
 import { type Nanos, nanos, usd, ZERO } from '../kernel/money.ts'
 import type { Form } from '../pages/form-data.ts'
 import { anything } from '../pages/read-form.ts'
-import type { Offer } from './offer.ts'
+import { CATEGORIES, type Offer } from './offer.ts'
 
 /** How a person fills in a mandate, on the page where they give it and on the one where they change it. */
 
@@ -46,8 +46,9 @@ export type Values = Readonly<Partial<Record<string, string>>>
 export const mayField = (category: string) => `may_${category}`
 
 /** The fields of a mandate, beside those of the form that it stands in. */
-export function mandateFields({ categories }: Pick<Offer, 'categories'>) {
-  const ticks = Object.fromEntries(categories.map(({ id }) => [mayField(id), anything]))
+export function mandateFields() {
+  // A form may have been shown before a category was switched off.
+  const ticks = Object.fromEntries(CATEGORIES.map((id) => [mayField(id), anything]))
   return {
     ...ticks,
     ...{ amount: amountField, call: amountField, rate: rateField, days: lasts, costly: anything },

@@ -34,20 +34,28 @@ const WORDS: Readonly<Record<Operation['category'], Words>> = {
   video: { name: 'Videos', note: 'Videos that models make', isUsual: false },
 }
 
-type Parts = { readonly catalogue: Catalogue; readonly models: Pick<Models, 'list'> }
+/** All that there are, whatever is sold. */
+export const CATEGORIES = Object.keys(WORDS)
 
-export function createOffer({ catalogue, models }: Parts): Offer {
-  const { operations } = catalogue
-  const categories = Object.entries(WORDS).map(([id, words]) => {
-    const own = operations.filter(({ category }) => category === id)
-    return { id, ...words, price: priceOf(own), operations: own.length }
-  })
+type Parts = {
+  readonly catalogue: Catalogue
+  /** The operations that are sold now. */
+  readonly sold: () => readonly Operation[]
+  readonly models: Pick<Models, 'list'>
+}
+
+export function createOffer({ catalogue, sold, models }: Parts): Offer {
   return {
-    categories,
-    count: (scopes) => operations.filter(({ id, category }) => scopes.includes(id) || scopes.includes(category)).length,
+    get categories() {
+      return Object.entries(WORDS).flatMap(([id, words]) => {
+        const own = sold().filter(({ category }) => category === id)
+        return own.length === 0 ? [] : [{ id, ...words, price: priceOf(own), operations: own.length }]
+      })
+    },
+    count: (scopes) => sold().filter(({ id, category }) => scopes.includes(id) || scopes.includes(category)).length,
     async check(scopes) {
       const known = (await models.list()).map(({ id }) => id)
-      return checkScopes(scopes, { operations, models: known })
+      return checkScopes(scopes, { operations: catalogue.operations, models: known })
     },
     summaryOf: (id) => catalogue.find(id)?.summary,
   }

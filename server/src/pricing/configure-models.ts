@@ -93,6 +93,23 @@ export async function keepModel(query: Query, by: By, given: ModelSettings): Pro
   await record(query, by, { action, subject, ...difference(before ?? null, after) })
 }
 
+type ModelSwitch = { readonly id: string; readonly enabled: boolean; readonly reason: string }
+
+/** Takes a model out of sale, or sells it again; false where it was so already. */
+export function switchModel({ pool, by = SERVICE }: Parts, { id, enabled, reason }: ModelSwitch): Promise<boolean> {
+  return inTransaction(pool, async (query) => {
+    await requireModel(query, id)
+    const { rowCount } = await query(
+      'update models set enabled = $2, changed_at = clock_timestamp() where id = $1 and enabled <> $2',
+      [id, enabled],
+    )
+    if (rowCount === 0) return false
+    const action = enabled ? 'model.switched_on' : 'model.switched_off'
+    await record(query, by, { action, subject: id, before: { enabled: !enabled }, after: { enabled, reason } })
+    return true
+  })
+}
+
 /** What becomes of a model: what is named, what it had, and defaults; or what is wrong with that. */
 export function settingsAfter(before: StandingSettings | undefined, given: ModelSettings) {
   const partTokens = without(null, { ...before?.partTokens, ...without(undefined, given.partTokens ?? {}) })

@@ -17,6 +17,7 @@ import {
 } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../../harness/until.ts'
+import { catalogue } from '../catalogue/catalogue.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import { createIds } from '../kernel/ids.ts'
@@ -52,7 +53,7 @@ const loosePool = connect(loose.url)
 async function startProcess(own = pool, databaseUrl = url) {
   const metrics = createMetrics()
   const feed = createChangeFeed({ url: new Secret(databaseUrl), log: silentLog, clock: systemClock, metrics })
-  const models = createModels({ pool: own, feed, clock: systemClock, metrics })
+  const models = createModels({ pool: own, feed, clock: systemClock, metrics, catalogue })
   feed.start()
   after(() => feed.close())
   await until(() => feed.lagMs() < 1_000, PATIENCE_MS)
@@ -187,12 +188,12 @@ describe('a model', () => {
       assert.ok(!idsOf(await list()).includes(id))
     })
 
-  it('is not found where it is off, unknown, or has a name that none can have', async () => {
+  it('says that it is off, and is not found where it is unknown or has a name that none can have', async () => {
     const id = nextName()
     await seedModel(pool, { id })
     await saveModel({ pool }, { id, enabled: false })
     const { find, loads } = await startProcess()
-    assert.equal(await find(id), undefined)
+    assert.deepEqual([(await find(id))?.id, (await find(id))?.isOff], [id, true])
     assert.equal(await find('nobody/has-this'), undefined)
     const before = await loads()
     for (const name of ['', ' ', 'a b', '-a', 'a\n', 'ä', "a'", 'a'.repeat(201), 'x\u0000'])
@@ -226,7 +227,7 @@ describe('a model', () => {
     const seen = (wanted: string) => async () =>
       (await Promise.all(processes.map(({ find }) => find(id)))).every((model) => {
         const price = model?.price === null ? 'none' : Object(model?.price).version
-        return `${model?.limits.outputCap} ${price} ${model?.routes.length}` === wanted
+        return `${model?.limits.outputCap} ${price} ${model?.routes.length}${model?.isOff ? ' off' : ''}` === wanted
       })
     assert.ok(await seen('undefined undefined undefined')())
     await seedModel(pool, { id, protocols: [], price: null })
@@ -240,7 +241,7 @@ describe('a model', () => {
     await pool.query('update model_routes set enabled = false where id = $1', [route])
     times.push(await until(seen('7 1 0'), PATIENCE_MS))
     await pool.query('update models set enabled = false where id = $1', [id])
-    times.push(await until(seen('undefined undefined undefined'), PATIENCE_MS))
+    times.push(await until(seen('7 1 0 off'), PATIENCE_MS))
     judge(PROOF, 'from a change to its effect on every process', { unit: 'ms', atMost: 1_000 }, times)
   })
 

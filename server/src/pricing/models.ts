@@ -1,9 +1,10 @@
 import type pg from 'pg'
 import { z } from 'zod'
+import type { Catalogue } from '../catalogue/operation.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { asUnavailable, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
-import type { Mode } from '../kernel/mode.ts'
+import { MODES, type Mode } from '../kernel/mode.ts'
 import type { UnitPrice } from '../kernel/money.ts'
 import { type ModelLimits, PROTOCOL_NAMES, type ProtocolName } from '../protocols/protocol.ts'
 import type { RouteProfile } from '../protocols/route-profile.ts'
@@ -13,6 +14,8 @@ import { queryOn, type Transactions } from '../storage/transaction.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import { type ClassPrices, classPricesForm, classPricesOf, type ModelRate, needsMet } from './class-prices.ts'
+import { protocolsSold } from './sold.ts'
+import { listSwitchedOff, switchesOf } from './switches.ts'
 import { picturePriceIn, priceIn, readable, videoPriceIn } from './unit-prices.ts'
 
 /** A model that is sold. A call that has one keeps it, whatever is changed meanwhile. */
@@ -27,6 +30,8 @@ export type Model = {
   readonly price: ModelPrice | typeof UNREADABLE | null
   /** The enabled ones, by priority. */
   readonly routes: readonly Route[]
+  /** Set where an operator has switched it off: quotes that were given before are honoured, and nothing else. */
+  readonly isOff?: true
 }
 
 export const TOKENIZERS = ['o200k', 'cl100k', 'bytes_3'] as const satisfies readonly Tokenizer[]
@@ -57,9 +62,9 @@ export type Route = {
 }
 
 export type Models = {
-  /** The model of that name; undefined where there is none, or it is off. */
+  /** The model of that name, also where it is off; undefined where there is none. */
   readonly find: (id: string) => Model | undefined | Promise<Model | undefined>
-  /** Those with a price, in the order of their names; where a mode is named, those that have an upstream in it. */
+  /** Those with a price, in the order of their names; where a mode is named, those that are sold in it. */
   readonly list: (mode?: Mode) => Promise<readonly Model[]>
   readonly close: () => void
 }
@@ -69,6 +74,8 @@ type Parts = {
   readonly feed: Pick<ChangeFeed, 'subscribe' | 'lagMs'>
   readonly clock: Clock
   readonly metrics: Pick<Metrics, 'cacheLoads'>
+  /** By which operations models are asked. */
+  readonly catalogue: Pick<Catalogue, 'operations'>
 }
 
 export const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}$/
@@ -78,7 +85,7 @@ const MAX_UNKNOWN = 1_000
 const PER_MODEL_LIMIT = 100
 const UNREADABLE = 'unreadable' as const
 
-export function createModels({ pool, feed, clock, metrics }: Parts): Models {
+export function createModels({ pool, feed, clock, metrics, catalogue }: Parts): Models {
   const shared = { feed, clock, metrics }
   const models = createCache({
     ...shared,
@@ -92,7 +99,7 @@ export function createModels({ pool, feed, clock, metrics }: Parts): Models {
     ...shared,
     name: 'model_list',
     topic: 'models',
-    load: async () => listed(await loadModels(pool, null)),
+    load: async () => listModels(pool, protocolsSold(catalogue, switchesOf(await listSwitchedOff(pool)))),
     maxEntries: 1,
   })
   return {
@@ -121,25 +128,26 @@ function noPrice(reason: string): Fault {
   return new Fault('invalid_billing_configuration', { cause: new Error(reason) })
 }
 
-type Loaded = { readonly model: Model; readonly modes: readonly Mode[] }
+/** In which protocols an upstream can be asked for it, in each mode. */
+type Reach = { readonly mode: Mode; readonly protocol: ProtocolName }
+type Loaded = { readonly model: Model; readonly reach: readonly Reach[] }
 
 /** As PostgreSQL has them now, for whoever must not take what was read before. */
-export async function listModels(pool: pg.Pool) {
-  return listed(await loadModels(pool, null))
+export async function listModels(on: Transactions, protocols: ReadonlySet<ProtocolName>) {
+  return listed(await loadModels(on, null), protocols)
 }
 
-export function listed(loaded: readonly Loaded[]) {
+/** Those with a price; and for each mode those that can be asked in it, with the routes of protocols in which something is sold. */
+function listed(loaded: readonly Loaded[], protocols: ReadonlySet<ProtocolName>) {
   const priced = loaded.filter(({ model: { price } }) => price !== null && price !== UNREADABLE)
-  const of = (mode: Mode) => priced.filter(({ modes }) => modes.includes(mode)).map(({ model }) => model)
+  const of = (mode: Mode) => priced.map((one) => soldIn(mode, one, protocols)).filter(({ routes }) => routes.length > 0)
   return { all: priced.map(({ model }) => model), live: of('live'), test: of('test') }
 }
 
-/** What is on sale: what has an upstream in live mode. Where nothing has, what can be tried in test mode, and `soldIn` says so. */
-export function soldOf({ live, test }: ReturnType<typeof listed>): {
-  readonly models: readonly Model[]
-  readonly soldIn: Mode
-} {
-  return live.length === 0 && test.length > 0 ? { models: test, soldIn: 'test' } : { models: live, soldIn: 'live' }
+function soldIn(wanted: Mode, { model, reach }: Loaded, protocols: ReadonlySet<ProtocolName>): Model {
+  const own = reach.filter(({ mode }) => mode === wanted).map(({ protocol }) => protocol)
+  const routes = model.routes.filter(({ protocol }) => protocols.has(protocol) && own.includes(protocol))
+  return { ...model, routes }
 }
 
 const rate = readable(priceIn)
@@ -251,10 +259,11 @@ const modelRow = z
         profile: routeProfile,
       }),
     ),
-    modes: z.array(z.enum(['live', 'test'])),
+    reach: z.array(z.object({ mode: z.enum(MODES), protocol: z.enum(PROTOCOL_NAMES) })),
+    enabled: z.boolean(),
   })
   .transform((row): Loaded => {
-    const { id, tokenizer, price, routes, modes } = row
+    const { id, tokenizer, price, routes, reach } = row
     const { image, audio, file } = row.part_tokens
     const sold = soldAt(price, row.context_window)
     const limits = {
@@ -269,7 +278,7 @@ const modelRow = z
       },
     }
     const model = { id, displayName: row.display_name, ownedBy: row.owned_by, createdAt: row.created_at }
-    return { model: { ...model, limits, tokenizer, price, routes }, modes }
+    return { model: { ...model, limits, tokenizer, price, routes, ...(!row.enabled && { isOff: true }) }, reach }
   })
 
 /** What requests may ask for at this price beyond plain tokens, and within which bounds. */
@@ -283,10 +292,10 @@ function soldAt(price: Model['price'], contextWindow: number): ModelLimits['sold
   }
 }
 
-/** The model of that name, or all that are on. Prices pass as text, because JSON has no exact numbers. */
+/** The model of that name, also where it is off, or all that are on. Prices pass as text, because JSON has no exact numbers. */
 export async function loadModels(on: Transactions, id: string | null): Promise<readonly Loaded[]> {
   const { rows } = await queryOn(on)(
-    `select id, display_name, owned_by, created_at, context_window, output_cap, output_most, part_tokens, tokenizer,
+    `select id, enabled, display_name, owned_by, created_at, context_window, output_cap, output_most, part_tokens, tokenizer,
        (select jsonb_build_object('version', version, 'input', input::text, 'output', output::text,
             'cache_read', cache_read::text, 'cache_write', cache_write::text,
             'provider_input', provider_input::text, 'provider_output', provider_output::text,
@@ -298,9 +307,9 @@ export async function loadModels(on: Transactions, id: string | null): Promise<r
        array(select jsonb_build_object('id', id, 'slot', slot, 'protocol', protocol, 'upstreamModel', upstream_model,
             'priority', priority, 'weight', weight, 'profile', ${PROFILE_SQL})
           from model_routes where model = models.id and enabled order by priority, id limit $2) as routes,
-       array(select distinct mode from upstreams join model_routes using (slot)
-          where model = models.id and upstreams.enabled and model_routes.enabled) as modes
-     from models where enabled and ($1::text is null or id = $1) order by id collate "C" limit $3`,
+       array(select distinct jsonb_build_object('mode', mode, 'protocol', protocol) from upstreams join model_routes using (slot)
+          where model = models.id and upstreams.enabled and model_routes.enabled) as reach
+     from models where (enabled or $1::text is not null) and ($1::text is null or id = $1) order by id collate "C" limit $3`,
     [id, PER_MODEL_LIMIT, MAX_MODELS],
   )
   return z.array(modelRow).parse(rows)

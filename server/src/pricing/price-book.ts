@@ -1,17 +1,21 @@
 import type pg from 'pg'
 import { z } from 'zod'
+import type { Catalogue, Operation } from '../catalogue/operation.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { inSnapshot, type OpenTransaction } from '../storage/transaction.ts'
-import { listed, loadModels, type Model, soldOf } from './models.ts'
+import { listModels, type Model } from './models.ts'
 import { type SetPrice, setPriceIn } from './operation-terms.ts'
 import { PRICE_SQL, type PriceText, priceText } from './set-model-price.ts'
+import { onSale, protocolsSold, readSold } from './sold.ts'
 
 /** All that is published of prices, as it was read at one time. */
 export type PriceBook = {
   readonly readAt: Date
+  /** The operations that are sold, in the order of the catalogue. */
+  readonly sold: readonly Operation[]
   /** Those that are sold, in the order of their names: with a price, and with an upstream in the mode below. */
   readonly models: readonly Model[]
-  /** `test` where no model has an upstream in live mode, as in development: test keys alone can call what is listed. */
+  /** `test` where nothing has an upstream in live mode, as in development: test keys alone can call what is listed. */
   readonly soldIn: Mode
   /** What operators have set in place of the published prices of operations; undefined where that can't be read. */
   readonly operations: ReadonlyMap<string, SetPrice | undefined>
@@ -37,14 +41,18 @@ const stepRow = priceText.extend({ model: z.string(), since: z.date() })
 /** Reads all of it in one state, but histories that are known and have not changed: a model costs what its newest step says. */
 export async function readPriceBook(
   pool: pg.Pool,
+  catalogue: Pick<Catalogue, 'operations'>,
   nowMs: () => number,
   known: PriceBook['histories'] = new Map(),
 ): Promise<PriceBook> {
   const readAt = new Date(nowMs())
   return inSnapshot(pool, async (snapshot) => {
-    const sold = soldOf(listed(await loadModels(snapshot, null)))
+    const sold = await readSold(snapshot, catalogue)
+    const { soldIn } = sold
+    const { [soldIn]: models } = await listModels(snapshot, protocolsSold(catalogue, sold.switches))
     const operations = await setPrices(snapshot)
-    return { readAt, ...sold, operations, histories: await historiesOf(snapshot, sold.models, known) }
+    const histories = await historiesOf(snapshot, models, known)
+    return { readAt, sold: onSale(sold), models, soldIn, operations, histories }
   })
 }
 

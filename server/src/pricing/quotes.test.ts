@@ -140,7 +140,7 @@ describe('a quote', () => {
   it('names the contract, and lives as long as it is told, in whole milliseconds', () => {
     const { contract_hash, expires_at } = quotesAt(NOW_MS + 0.7, [KEY], {
       lifeSeconds: 60,
-      contractHash: 'f'.repeat(64),
+      contractHash: () => 'f'.repeat(64),
     }).issue(asked, plan)
     assert.deepEqual([contract_hash, expires_at], ['f'.repeat(64), new Date(NOW_MS + 60_000).toISOString()])
   })

@@ -51,7 +51,7 @@ type Parts = {
   readonly masterKeys: readonly Secret[]
   readonly lifeSeconds?: number
   /** By which the contract of what is quoted is known; null where there is none. */
-  readonly contractHash?: string | null
+  readonly contractHash?: () => string | null
 }
 
 const QUOTE = 'quote'
@@ -60,7 +60,7 @@ const USD_PLACES = 9
 /** A used quote is remembered for longer than any could still be valid. */
 const KEPT_SECONDS = 24 * 3_600
 
-export function createQuotes({ time, masterKeys, lifeSeconds = 300, contractHash = null }: Parts): Quotes {
+export function createQuotes({ time, masterKeys, lifeSeconds = 300, contractHash = () => null }: Parts): Quotes {
   const keys = masterKeys.map(signingKeyOf)
   return {
     issue({ caller, operation, digest }, priced) {
@@ -95,7 +95,7 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300, contractHash
         ...(terms.rates.length > 1 && {
           prices: terms.rates.map(({ unit, price }) => ({ unit, usd: decimalText(price, USD_PLACES) })),
         }),
-        contract_hash: contractHash,
+        contract_hash: contractHash(),
         expires_at: new Date(expiresAtMs).toISOString(),
         quote_id: current === undefined ? null : sign(current, payload),
       }

@@ -1,4 +1,4 @@
-import type { ModelProtocol } from '../catalogue/operation.ts'
+import type { ModelOperation, ModelProtocol, TaskOperation } from '../catalogue/operation.ts'
 import { anthropic, anthropicCount } from './anthropic.ts'
 import { gemini, geminiCount, geminiStream } from './gemini.ts'
 import { geminiBatchEmbeddings, geminiEmbeddings } from './gemini-embeddings.ts'
@@ -22,6 +22,11 @@ export const SPOKEN: Readonly<Record<ModelProtocol, Spoken>> = {
   gemini_count_tokens: { by: 'gemini', protocol: geminiCount },
   gemini_embeddings: { by: 'gemini_embeddings', protocol: geminiEmbeddings },
   gemini_batch_embeddings: { by: 'gemini_embeddings', protocol: geminiBatchEmbeddings },
+}
+
+/** What upstreams of an operation's models have to speak. */
+export function spokenBy({ protocol }: Pick<ModelOperation | TaskOperation, 'protocol'>): ProtocolName {
+  return protocol === 'video' ? 'video' : SPOKEN[protocol].by
 }
 
 /** Where models of a protocol are served, as callers are told. */

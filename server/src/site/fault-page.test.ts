@@ -7,7 +7,10 @@ import { createSiteFaultPage } from './fault-page.ts'
 import { createShell } from './shell.ts'
 
 const pages = createPages({ assets: loadAssets(), siteUrl: undefined })
-const faultPage = createSiteFaultPage({ pages, shell: createShell({ pages, siteUrl: undefined }) })
+const faultPage = createSiteFaultPage({
+  pages,
+  shell: createShell({ pages, siteUrl: undefined, show: new Set(['proof', 'reference']) }),
+})
 const ID = '01a1e102-0b3d-7000-93c6-1f2e80d7a4b5'
 
 describe('what the website says of a fault', () => {

@@ -14,7 +14,7 @@ type Parts = { readonly shell: Shell; readonly pages: Pick<Pages, 'wide'> }
 export function createSiteFaultPage({ shell, pages }: Parts): FaultPage {
   const plain = createFaultPage(pages)
   return (fault, requestId) => {
-    const main = mainOf(fault, requestId)
+    const main = mainOf(fault, requestId, shell)
     if (main === undefined) return plain(fault, requestId)
     const { title, markup } = main
     const head = html`<meta name="robots" content="noindex">\n`
@@ -25,8 +25,12 @@ export function createSiteFaultPage({ shell, pages }: Parts): FaultPage {
   }
 }
 
-function mainOf(fault: Fault, requestId: string): { readonly title: string; readonly markup: Html } | undefined {
-  if (fault.status === 404) return { title: 'There is no such page', markup: missing(fault, requestId) }
+type Main = { readonly title: string; readonly markup: Html }
+
+function mainOf(fault: Fault, requestId: string, shell: Shell): Main | undefined {
+  const near = NEAR.filter(([path]) => shell.isShown(path))
+  if (fault.code === 'not_sold') return { title: 'Not sold here', markup: missing(fault, requestId, near) }
+  if (fault.status === 404) return { title: 'There is no such page', markup: missing(fault, requestId, near) }
   if (fault.status === 503) return { title: 'We can’t answer this now', markup: unavailable(fault, requestId) }
   return undefined
 }
@@ -38,10 +42,11 @@ const NEAR = [
   ['/reference', 'Methods, paths and schemas'],
 ] as const
 
-function missing({ code }: Fault, requestId: string): Html {
-  return html`<div class="fb-wrap fault"><div><p class="fault__code">404</p><h1>There is no such page</h1><p class="fault__say">There is no page at this address. Nothing was charged.</p>
+function missing({ code, message }: Fault, requestId: string, near: readonly (readonly [string, string])[]): Html {
+  const isOff = code === 'not_sold'
+  return html`<div class="fb-wrap fault"><div><p class="fault__code">404</p><h1>${isOff ? 'Not sold here' : 'There is no such page'}</h1><p class="fault__say">${isOff ? message : 'There is no page at this address. Nothing was charged.'}</p>
 ${finder('')}</div>
-<section aria-labelledby="n1"><h2 id="n1">Where to go next</h2><ul class="near">${NEAR.map(([path, words]) => html`<li><a class="fb-code" href="${path}">${path}</a><span>${words}</span></li>`)}</ul>
+<section aria-labelledby="n1"><h2 id="n1">Where to go next</h2><ul class="near">${near.map(([path, words]) => html`<li><a class="fb-code" href="${path}">${path}</a><span>${words}</span></li>`)}</ul>
 <p class="fb-hint">A program that asks for JSON gets 404 <code>${code}</code>, and the same text.</p>${named(requestId)}</section></div>`
 }
 

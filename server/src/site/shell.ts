@@ -8,7 +8,12 @@ type Parts = {
   readonly pages: Pick<Pages, 'whole' | 'assets'>
   /** Where the website is; undefined where nobody said, and then no page says where it truly is. */
   readonly siteUrl: string | undefined
+  /** Pages that not every operator shows. */
+  readonly show: ReadonlySet<ShownPages>
 }
+
+/** What an operator shows or leaves out (`site.show`). */
+export type ShownPages = 'operator_guides' | 'proof' | 'reference'
 
 /** Which entry of the navigation a page belongs to. */
 export type Section = 'home' | 'catalogue' | 'models' | 'docs' | 'reference' | 'proof' | 'status' | 'search'
@@ -29,6 +34,8 @@ export type SitePage = {
 type Text = { readonly type: string; readonly body: string }
 
 export type Shell = {
+  /** Whether a page of ours is there to be linked to. */
+  readonly isShown: (path: string) => boolean
   readonly page: (content: SitePage) => Page
   /** What is no page, and is the same for all too: Markdown, drawings, lists for machines. */
   readonly text: (content: Text) => Page
@@ -76,7 +83,11 @@ const COLUMNS: readonly (readonly [string, readonly (readonly [string, string])[
 const DEFINITIONS = html`<svg class="fb-defs" aria-hidden="true"><defs><pattern id="fb-hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="fb-hatch-paper" width="6" height="6"/><path class="fb-hatch-line" d="M0 0V6"/></pattern></defs></svg>`
 
 /** How every page of the website begins and ends. */
-export function createShell({ pages, siteUrl }: Parts): Shell {
+export function createShell({ pages, siteUrl, show }: Parts): Shell {
+  const isShown = (path: string) =>
+    (path !== '/proof' || show.has('proof')) && (path !== '/reference' || show.has('reference'))
+  const navigation = NAVIGATION.filter(([, href]) => isShown(href))
+  const columns = COLUMNS.map(([title, links]) => [title, links.filter(([href]) => isShown(href))] as const)
   const { label } = pages.assets
   const mark = brand('/', pages.assets)
 
@@ -87,7 +98,7 @@ export function createShell({ pages, siteUrl }: Parts): Shell {
   }
 
   function top(section: Section): Html {
-    const links = NAVIGATION.map(([name, href, title]) => [href, title, name === section] as const)
+    const links = navigation.map(([name, href, title]) => [href, title, name === section] as const)
     return html`<a class="fb-skip" href="#content">Skip to the content</a>
 <header class="fb-top"><div class="fb-wrap">${mark}
 <nav aria-label="Main">${links.map((one) => linkTo(...one))}</nav>
@@ -101,11 +112,12 @@ export function createShell({ pages, siteUrl }: Parts): Shell {
     const own = [...legal, ...(support === null ? [] : [support])]
     return html`<footer class="fb-foot"><div class="fb-wrap">
 <div>${mark}<p>${name}: models and data by the call, with a hard ceiling on spend.</p>${own.length === 0 ? undefined : html`<ul class="fb-legal">${own.map(({ href, title }) => html`<li><a href="${href}">${title}</a></li>`)}</ul>`}${themeForm(path)}</div>
-${COLUMNS.map(([title, links]) => column(title, links))}
+${columns.map(([title, links]) => column(title, links))}
 </div></footer>`
   }
 
   return {
+    isShown,
     page(content) {
       const { title, status, section, main, path } = content
       const page = pages.whole(

@@ -1,3 +1,4 @@
+import { catalogueDocument } from '../catalogue/document.ts'
 import type { Catalogue, Names } from '../catalogue/operation.ts'
 import type { Contract } from '../contracts/contract.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -13,10 +14,10 @@ import type { KeptPrices } from './kept-prices.ts'
 import { machineRoutes } from './machines/machines.ts'
 import { modelRoutes } from './models/routes.ts'
 import { proofRoutes } from './proof/proof.ts'
-import { readReference } from './reference/described.ts'
+import { keptReference } from './reference/described.ts'
 import { referenceRoutes } from './reference/routes.ts'
 import { searchRoutes } from './search/search.ts'
-import { createShell } from './shell.ts'
+import { createShell, type ShownPages } from './shell.ts'
 import type { Reading } from './status/kept-processes.ts'
 import { statusRoutes } from './status/status.ts'
 import { themeRoute } from './theme-route.ts'
@@ -31,33 +32,46 @@ export type SiteParts = {
   /** What the operator calls things in paths and headers. */
   readonly names: Names & { readonly provider: string }
   readonly headerNames: HeaderNames
-  readonly contract: Contract | null
+  /** The one that is served now; null where none could be verified. */
+  readonly contract: () => Contract | null
   readonly prices: KeptPrices
   readonly counter: Pick<TokenCounter, 'count'>
   readonly clock: Pick<Clock, 'nowMs'>
   /** Under which agents reach their tools; undefined where nobody said. */
   readonly mcpUrl: string | undefined
   readonly processes: () => Reading
+  /** Pages that not every operator shows. */
+  readonly show: ReadonlySet<ShownPages>
 }
+
+/** The guide that has every operation in brief. */
+const CATALOGUE_GUIDE = 'catalogue'
 
 /** The website: what anybody may read, the same for all. A room is a file that gives routes. */
 export function createSite(parts: SiteParts): readonly PageRoute[] {
-  const { contract, catalogue, names, headerNames } = parts
+  const { contract, names, headerNames, show } = parts
   const shell = createShell(parts)
-  const library = openLibrary(names.provider, docsFolder(), parts)
-  const reference = contract && readReference(contract)
+  const library = openLibrary(names.provider, docsFolder(), {
+    ...parts,
+    hasOperators: show.has('operator_guides'),
+    written: { [CATALOGUE_GUIDE]: () => catalogueDocument(parts.prices.now().sold) },
+  })
+  const reference = keptReference(contract)
   const given = { ...parts, shell, reference, provider: names.provider, costModeHeader: headerNames.costMode }
-  const isSold = (id: string) => catalogue.find(id) !== undefined
   return [
     ...homeRoutes({ ...given, name: parts.pages.assets.label.name }),
     ...catalogueRoutes(given),
     ...modelRoutes(given),
-    ...referenceRoutes({ ...given, isSold }),
+    ...(show.has('reference') ? referenceRoutes(given) : []),
     ...guideRoutes({ shell, library }),
-    ...searchRoutes({ ...given, guides: library.guides, models: () => parts.prices.now().models }),
-    ...proofRoutes({ shell, docs: library.folder }),
+    ...searchRoutes({
+      ...{ ...given, guides: library.guides },
+      operations: () => parts.prices.now().sold,
+      models: () => parts.prices.now().models,
+    }),
+    ...(show.has('proof') ? proofRoutes({ shell, docs: library.folder }) : []),
     ...statusRoutes(given),
-    ...machineRoutes({ ...given, guides: library.guides, name: parts.pages.assets.label.name }),
+    ...machineRoutes({ ...given, library, name: parts.pages.assets.label.name }),
     { method: 'GET', path: '/favicon.ico', answer: () => seeOther(parts.pages.assets.icon.href) },
     themeRoute(given),
   ]

@@ -34,6 +34,7 @@ import type { LossGuard } from '../loss-guard.ts'
 import { createOutputGuard } from '../output-guard.ts'
 import type { Plan, Routing, Sent } from '../plan.ts'
 import { replyBytesOf } from '../reply-bytes.ts'
+import { requireSoldModel } from '../require-sold.ts'
 import {
   firstToTake,
   notAsked,
@@ -110,6 +111,7 @@ export function createModelPlan(parts: Parts) {
     const found = models.find(name)
     const known = found instanceof Promise ? await found : found
     const model = known ?? (await refuseModel(models, name, caller.mode))
+    requireSoldModel(model, request)
     const routes = routesFor(model, by, operation)
     const headers = headersFor(protocol, request.headers(protocol.passesOn))
     const { outputAtMost } = request

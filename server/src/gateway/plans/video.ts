@@ -23,6 +23,7 @@ import type { CallRequest } from '../call-request.ts'
 import type { LossGuard } from '../loss-guard.ts'
 import type { Plan, Sent, TaskPlan } from '../plan.ts'
 import { DATA_REPLY_BYTES } from '../reply-bytes.ts'
+import { requireSoldModel } from '../require-sold.ts'
 import {
   firstToTake,
   notAsked,
@@ -98,6 +99,7 @@ export function createVideoPlan(parts: Parts) {
     const body = request.readBody()
     const name = modelOf(body)
     const model = (await models.find(name)) ?? (await refuseModel(models, name, caller.mode))
+    requireSoldModel(model, request)
     const routes = routesFor(model, 'video', operation)
     const ask = askOfVideo(body, rawBody ?? Buffer.alloc(0), model.limits)
     // No customer plan scales the price of a model; an agreement with the account does.

@@ -9,8 +9,8 @@ import type { Family } from '../families.ts'
 import { whole } from './whole.ts'
 
 type Parts = {
-  /** What this program serves; null where nothing could be verified. */
-  readonly current: Contract | null
+  /** What this program serves now; null where nothing could be verified. */
+  readonly current: () => Contract | null
   readonly kept: Pick<KeptContracts, 'find'>
   readonly headerNames: ContractHeaderNames
 }
@@ -37,9 +37,10 @@ export function contractsFamily({ current, kept, headerNames }: Parts): Family {
 
   /** What is told in all answers where the caller has chosen none: what it should compare with. */
   function tellCurrent(reply: FastifyReply): Contract {
-    if (current === null) throw new Fault('contract_unavailable')
-    tell(reply, current)
-    return current
+    const now = current()
+    if (now === null) throw new Fault('contract_unavailable')
+    tell(reply, now)
+    return now
   }
 
   async function selected(contentHash: string, now: Contract): Promise<Contract> {

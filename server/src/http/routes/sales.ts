@@ -15,7 +15,7 @@ export type SalesNow =
 
 type Parts = {
   /** What this program serves; null where nothing could be verified. */
-  readonly current: Contract | null
+  readonly current: () => Contract | null
   readonly headerNames: ContractHeaderNames
   readonly now: () => SalesNow
 }
@@ -28,10 +28,11 @@ const RETRY_AFTER_SECONDS = 10
 
 /** What is sold, for programs, at site_url: from memory, to anybody. */
 export function salesFamily({ current, headerNames, now }: Parts): Family {
-  const about =
-    current === null
-      ? {}
-      : { [headerNames.contractHash]: current.contentHash, [headerNames.docsRevision]: current.docsRevision }
+  const about = () => {
+    const contract = current()
+    if (contract === null) return {}
+    return { [headerNames.contractHash]: contract.contentHash, [headerNames.docsRevision]: contract.docsRevision }
+  }
   let last: Sent | undefined
   /** One for all who read the same, however slowly: a snapshot may have megabytes. */
   const sent = (sales: Told): Sent => {
@@ -45,7 +46,7 @@ export function salesFamily({ current, headerNames, now }: Parts): Family {
     dialect: 'problem',
     register(scope) {
       scope.get('', { config: { access: 'public' }, exposeHeadRoute: true }, (request, reply) => {
-        reply.headers(about)
+        reply.headers(about())
         const sales = now()
         if (sales.freshness === 'unavailable')
           throw new Fault('sales_data_unavailable', {

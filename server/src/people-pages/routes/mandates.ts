@@ -95,7 +95,7 @@ export function mandateRoutes(parts: ConsentParts): readonly PageRoute[] {
   async function change(visit: SignedIn, own: Own): Promise<Page> {
     const { form, browser, session, visitor } = visit
     const values = Object.fromEntries(form)
-    const read = readForm(form, { [SEEN]: anything, ...mandateFields(offer) })
+    const read = readForm(form, { [SEEN]: anything, ...mandateFields() })
     if (!read.isGood) return show(visit, own, { status: 400, filled: { values, problems: read.problems } })
     const { expiresAt: until } = own.mandate.terms
     const wanted = await mandateIn(values, { offer, now: new Date(), until })

@@ -22,6 +22,8 @@ export type OperationParts = {
   readonly headerNames: HeaderNames
   readonly baseUrl: string | undefined
   readonly reference: Reference | null
+  /** Whether the reference has pages. */
+  readonly hasReference: boolean
   /** What is to be said above all of it. */
   readonly note: () => Html | undefined
 }
@@ -56,9 +58,9 @@ ${parts.note()}
 <div class="op"><div>
 <section><h2 id="call">Call it</h2>${needsModel(example) ? modelForm(operation, shown) : undefined}${codeTabs('code', 'Code', [{ title: 'curl', code: curlOf(call) }, { title: 'TypeScript', code: typescriptOf(call, parts.provider) }, { title: 'Python', code: pythonOf(call, headerNames) }, ...(isTool ? [{ title: 'Agent tool', code: agentOf(call, price) }] : [])])}<p class="fb-soft"><code>BASE_URL</code> is ${parts.baseUrl === undefined ? 'the address of the gateway' : html`<code>${parts.baseUrl}</code>`}, <code>API_KEY</code> a key of yours. ${isTool ? html`For agents, these are the arguments of the tool <code>use</code>.` : 'Streaming works over HTTP only.'} ${isSoldByUnit(operation) && operation.actsFor ? 'A user must have linked an account to the key first.' : ''}</p></section>
 ${answered && html`<section><h2 id="example">The answer</h2>${answered}</section>`}
-<section><h2 id="fields">What it takes</h2>${definition === 'pending' ? html`<p class="fb-soft">Its definition is pending: apart from what is listed here, request and answer pass through unchanged.</p>` : undefined}${taken ?? html`<p class="fb-soft">It has no documented parameters.</p>`}<p class="more">${described && html`<a href="/reference/${id}">Whole reference: every member, headers, answers, refusals</a>`}</p></section>
+<section><h2 id="fields">What it takes</h2>${definition === 'pending' ? html`<p class="fb-soft">Its definition is pending: apart from what is listed here, request and answer pass through unchanged.</p>` : undefined}${taken ?? html`<p class="fb-soft">It has no documented parameters.</p>`}<p class="more">${described && parts.hasReference ? html`<a href="/reference/${id}">Whole reference: every member, headers, answers, refusals</a>` : undefined}</p></section>
 ${answers && html`<section><h2 id="answer">What an answer has</h2>${answers}</section>`}
-${errors && html`<section><h2 id="errors">When it is refused</h2><p class="fb-soft">A refusal before the call costs nothing. These are common; <a href="/reference/${id}#refusals">all are in the reference</a>.</p>${errors}</section>`}
+${errors && html`<section><h2 id="errors">When it is refused</h2><p class="fb-soft">A refusal before the call costs nothing. These are common${parts.hasReference ? html`; <a href="/reference/${id}#refusals">all are in the reference</a>` : undefined}.</p>${errors}</section>`}
 </div>
 <aside class="op__side" aria-label="Price and limits">
 <div class="fb-card"><div class="fb-card__head"><h2>Price and limits</h2></div><div class="fb-card__body"><dl class="fb-rows">

@@ -1,16 +1,19 @@
 import type { Catalogue, Operation } from '../../catalogue/operation.ts'
+import { notSold } from '../../gateway/require-sold.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { PageRoute } from '../../pages/page-route.ts'
 import type { Model } from '../../pricing/models.ts'
-import { SPOKEN } from '../../protocols/protocols.ts'
+import { spokenBy } from '../../protocols/protocols.ts'
 import type { KeptPrices } from '../kept-prices.ts'
 import { isForTests, testsLast } from '../models/for-tests.ts'
+import type { KeptReference } from '../reference/described.ts'
 import type { Shell } from '../shell.ts'
 import { staleNote } from '../stale-note.ts'
 import { catalogueList } from './list.ts'
 import { type OperationParts, operationPage } from './operation.ts'
 
-type Parts = Omit<OperationParts, 'note'> & {
+type Parts = Omit<OperationParts, 'note' | 'reference' | 'hasReference'> & {
+  readonly reference: KeptReference
   readonly shell: Shell
   readonly catalogue: Catalogue
   readonly prices: KeptPrices
@@ -25,9 +28,9 @@ export function catalogueRoutes(parts: Parts): readonly PageRoute[] {
       method: 'GET',
       path: '/catalogue/:id',
       answer({ params: { id = '' }, query }) {
-        const operation = catalogue.find(id)
-        if (operation === undefined) throw new Fault('route_not_found')
         const book = prices.now()
+        const operation = book.sold.find((one) => one.id === id)
+        if (operation === undefined) throw catalogue.find(id) ? notSold(id) : new Fault('route_not_found')
         const models = modelsFor(operation, book.models)
         const wanted = models.find((model) => model.id === query.get('model'))
         const model = (wanted ?? newest(models))?.id
@@ -36,7 +39,16 @@ export function catalogueRoutes(parts: Parts): readonly PageRoute[] {
           description: `${operation.summary}: price, limits, and code to call it.`,
           path: `/catalogue/${operation.id}`,
           section: 'catalogue',
-          main: operationPage(operation, { ...parts, note: () => staleNote(prices) }, { book, models, model }),
+          main: operationPage(
+            operation,
+            {
+              ...parts,
+              reference: parts.reference()?.reference ?? null,
+              hasReference: shell.isShown('/reference'),
+              note: () => staleNote(prices),
+            },
+            { book, models, model },
+          ),
         })
       },
     },
@@ -46,7 +58,7 @@ export function catalogueRoutes(parts: Parts): readonly PageRoute[] {
 /** Those with an upstream that speaks what the operation does. */
 function modelsFor({ protocol }: Operation, models: readonly Model[]): readonly Model[] {
   if (protocol === undefined) return []
-  const spoken = protocol === 'video' ? 'video' : SPOKEN[protocol].by
+  const spoken = spokenBy({ protocol })
   return testsLast(models.filter(({ routes }) => routes.some((route) => route.protocol === spoken)))
 }
 

@@ -1,19 +1,20 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { once } from '../../kernel/once.ts'
-import { GUIDES, type Listed, pathOfGuide } from './list.ts'
-import { createLinkOf, type Rendered, renderMarkdown } from './markdown.ts'
+import { GUIDES, type Listed, pathOfGuide, type Readers } from './list.ts'
+import { createLinkOf, type LinkOf, type Rendered, renderMarkdown } from './markdown.ts'
 
 export type Guide = Listed & {
   readonly path: string
   readonly isForOperators: boolean
   /** As it is in the repository, with the names of headers and the addresses that this installation has. */
-  readonly source: string
+  readonly source: () => string
   readonly rendered: () => Rendered
 }
 
 export type Library = {
   readonly guides: readonly Guide[]
+  /** The same by who reads them. */
+  readonly sections: readonly Readers[]
   /** Drawings of the guides, by the address at which they are shown. */
   readonly drawings: ReadonlyMap<string, string>
   /** docs/, wherever it is. */
@@ -34,6 +35,13 @@ function inWord(source: string, provider: string): string {
   return source
     .replaceAll(`X-${WRITTEN_FOR}-`, () => `X-${provider}-`)
     .replaceAll(`x-${WRITTEN_FOR.toLowerCase()}-`, () => `x-${provider.toLowerCase()}-`)
+}
+
+type Options = Addresses & {
+  /** Whether what only operators need is shown. */
+  readonly hasOperators?: boolean
+  /** Guides that are written from what is so now, in place of their files, by their names. */
+  readonly written?: Readonly<Record<string, () => string>>
 }
 
 /** Undefined where nobody said. */
@@ -60,7 +68,9 @@ function atAddresses(source: string, { baseUrl, siteUrl }: Addresses): string {
 const DRAWING = /\.svg$/
 
 /** Reads them once, as they are part of the program. Each is rendered when somebody first asks for it. */
-export function openLibrary(provider = WRITTEN_FOR, folder = docsFolder(), addresses: Addresses = {}): Library {
+export function openLibrary(provider = WRITTEN_FOR, folder = docsFolder(), options: Options = {}): Library {
+  const { hasOperators = true, written = {} } = options
+  const sections = GUIDES.filter(({ isForOperators = false }) => hasOperators || !isForOperators)
   const drawings = new Map(
     ['', 'performance'].flatMap((below) =>
       readdirSync(path.join(folder, below))
@@ -71,19 +81,36 @@ export function openLibrary(provider = WRITTEN_FOR, folder = docsFolder(), addre
         }),
     ),
   )
-  const titles = new Map(GUIDES.flatMap(({ guides }) => guides.map(({ name, title }) => [name, title] as const)))
+  const titles = new Map(sections.flatMap(({ guides }) => guides.map(({ name, title }) => [name, title] as const)))
   const linkOf = createLinkOf((file) => {
     const name = file.replace(/\.md$/, '')
     const title = file.endsWith('.md') ? titles.get(name) : undefined
     if (title !== undefined) return { href: pathOfGuide(name), title }
     return drawings.has(pathOfGuide(file)) ? { href: pathOfGuide(file) } : undefined
   })
-  const all = GUIDES.flatMap(({ guides, isForOperators = false }) => guides.map((one) => ({ ...one, isForOperators })))
-  const guides = all.map((listed) => {
-    const written = readFileSync(path.join(folder, `${listed.name}.md`), 'utf8')
+  const all = sections.flatMap(({ guides, isForOperators = false }) =>
+    guides.map((one) => ({ ...one, isForOperators })),
+  )
+  const guides = all.map((listed): Guide => {
+    const { name, isForOperators } = listed
     // What operators type has addresses of its own.
-    const source = inWord(listed.isForOperators ? written : atAddresses(written, addresses), provider)
-    return { ...listed, path: pathOfGuide(listed.name), source, rendered: once(() => renderMarkdown(source, linkOf)) }
+    const spelt = (text: string) => inWord(isForOperators ? text : atAddresses(text, options), provider)
+    const write = written[name]
+    const file = spelt(readFileSync(path.join(folder, `${name}.md`), 'utf8'))
+    const source = write === undefined ? () => file : () => spelt(write())
+    return { ...listed, path: pathOfGuide(name), source, rendered: renderedOnce(source, linkOf) }
   })
-  return { guides, drawings, folder }
+  return { guides, sections, drawings, folder }
+}
+
+/** Rendered when somebody first asks for it, and again when it says something else. */
+function renderedOnce(source: () => string, linkOf: LinkOf): () => Rendered {
+  let of: string | undefined
+  let rendered: Rendered | undefined
+  return () => {
+    const text = source()
+    if (rendered === undefined || text !== of) rendered = renderMarkdown(text, linkOf)
+    of = text
+    return rendered
+  }
 }

@@ -1,4 +1,4 @@
-import { type Catalogue, isSoldByUnit } from '../../catalogue/operation.ts'
+import { isSoldByUnit } from '../../catalogue/operation.ts'
 import { type Html, html } from '../../kernel/html.ts'
 import { breakable } from '../../pages/breakable.ts'
 import type { PageRoute } from '../../pages/page-route.ts'
@@ -19,7 +19,6 @@ type Parts = {
   readonly shell: Shell
   /** Under whose name the website is shown. */
   readonly name: string
-  readonly catalogue: Catalogue
   readonly prices: Pick<KeptPrices, 'now'>
   readonly headerNames: HeaderNames
 }
@@ -28,7 +27,7 @@ const LISTED = 6
 const PLACES = 5
 
 /** What it is, in one screen, with a call and what it cost; below it, why that can be relied on. */
-export function homeRoutes({ shell, name, catalogue, prices, headerNames }: Parts): readonly PageRoute[] {
+export function homeRoutes({ shell, name, prices, headerNames }: Parts): readonly PageRoute[] {
   return [
     {
       method: 'GET',
@@ -44,13 +43,17 @@ export function homeRoutes({ shell, name, catalogue, prices, headerNames }: Part
 <section class="band" aria-labelledby="path"><div class="fb-wrap"><div class="band__head"><h2 id="path">The path of a call</h2><p>Every call takes the same path. The hold is durable before the upstream is asked. The charge is durable before the answer ends.</p></div>
 ${pathOfACall({ held: grouped(RECORDED_CALL.heldUsd), charged: grouped(RECORDED_CALL.chargedUsd) })}</div></section>
 <section class="band" aria-labelledby="ceiling"><div class="fb-wrap"><div class="band__head"><h2 id="ceiling">A ceiling, not an alert</h2><p>Give a key 5 dollars. Let 1,000 calls of at most 10 cents race for it from three processes. Drawn to scale, this is what happens each time.</p></div>
-${CEILING}<p class="source"><span>3 processes, 15 rounds with large batches and 15 with small ones: 50 each time. Recorded on 16 November 2026, <a href="/proof">ledger-races</a>.</span></p>
+${CEILING}<p class="source"><span>3 processes, 15 rounds with large batches and 15 with small ones: 50 each time. Recorded on 16 November 2026, ${proofLink(shell, 'ledger-races')}.</span></p>
 ${WAYS}</div></section>
-${proofs()}
-${offers(catalogue, prices.now())}`,
+${shell.isShown('/proof') ? proofs() : undefined}
+${offers(prices.now())}`,
         }),
     },
   ]
+}
+
+function proofLink(shell: Shell, name: string): Html {
+  return shell.isShown('/proof') ? html`<a href="/proof">${name}</a>` : html`${name}`
 }
 
 function hero(name: string, headers: HeaderNames): Html {
@@ -102,8 +105,8 @@ function soldText({ models, soldIn }: PriceBook): string {
     : `${models.length} models can be tried here with test keys; none is sold in live mode.`
 }
 
-function offers(catalogue: Catalogue, book: PriceBook): Html {
-  const priced = catalogue.operations.filter(isSoldByUnit).flatMap((operation) => {
+function offers(book: PriceBook): Html {
+  const priced = book.sold.filter(isSoldByUnit).flatMap((operation) => {
     const price = priceOf(operation, book)
     return price.by === 'unit' && operation.price.unit !== 'token' ? [{ operation, price }] : []
   })
@@ -114,6 +117,6 @@ function offers(catalogue: Catalogue, book: PriceBook): Html {
 <p class="more"><a href="/docs/mandates">How mandates work</a> · <a href="/docs/agents">Connect an agent</a></p></div>
 <div><h2>One key, published prices</h2><p class="say">Models in three protocols, pictures, videos, and data. What an operation costs is on its page as a published estimate, and in its quote, before you call it. ${soldText(book)}</p>
 <table class="fb-table"><thead><tr><th scope="col">Operation</th><th scope="col" class="fb-end">USD</th><th scope="col">per</th></tr></thead><tbody>${priced.slice(0, LISTED).map(row)}</tbody></table>
-<p class="more"><a href="/catalogue">All ${catalogue.operations.length} operations</a> · <a href="/models">All models</a></p></div>
+<p class="more"><a href="/catalogue">All ${book.sold.length} operations</a> · <a href="/models">All models</a></p></div>
 </div></div></section>`
 }

@@ -1,14 +1,13 @@
-import type { Catalogue } from '../../catalogue/operation.ts'
 import { html } from '../../kernel/html.ts'
 import type { PageRoute } from '../../pages/page-route.ts'
-import type { Guide } from '../guides/library.ts'
-import { GUIDES } from '../guides/list.ts'
+import type { Library } from '../guides/library.ts'
+import type { KeptPrices } from '../kept-prices.ts'
 import type { Shell } from '../shell.ts'
 
 type Parts = {
   readonly shell: Shell
-  readonly guides: readonly Guide[]
-  readonly catalogue: Pick<Catalogue, 'operations'>
+  readonly library: Pick<Library, 'guides' | 'sections'>
+  readonly prices: Pick<KeptPrices, 'now'>
   readonly siteUrl: string | undefined
   readonly baseUrl: string | undefined
   readonly mcpUrl: string | undefined
@@ -20,26 +19,27 @@ const PAGES = ['/', '/catalogue', '/models', '/docs', '/reference', '/proof', '/
 
 /** What programs ask a website for: llms.txt, sitemap.xml and robots.txt. */
 export function machineRoutes(parts: Parts): readonly PageRoute[] {
-  const { shell, guides, catalogue, siteUrl } = parts
-  const text = (path: string, type: string, body: string): PageRoute => {
-    const page = shell.text({ type: `${type}; charset=utf-8`, body })
-    return { method: 'GET', path, answer: () => page }
-  }
-  const robots = text('/robots.txt', 'text/plain', robotsOf(siteUrl))
-  const llms = text('/llms.txt', 'text/plain', llmsOf(parts))
+  const { shell, siteUrl } = parts
+  const text = (path: string, type: string, bodyOf: () => string): PageRoute => ({
+    method: 'GET',
+    path,
+    answer: () => shell.text({ type: `${type}; charset=utf-8`, body: bodyOf() }),
+  })
+  const robots = text('/robots.txt', 'text/plain', () => robotsOf(siteUrl))
+  const llms = text('/llms.txt', 'text/plain', () => llmsOf(parts))
   // A sitemap has whole addresses: there is none where nobody said what they are.
   if (siteUrl === undefined) return [robots, llms]
-  const paths = [
-    ...PAGES,
-    ...guides.map(({ path }) => path),
-    ...catalogue.operations.map(({ id }) => `/catalogue/${id}`),
-  ]
+  return [robots, llms, text('/sitemap.xml', 'application/xml', () => sitemapOf(parts, siteUrl))]
+}
+
+function sitemapOf({ library: { guides }, prices, shell }: Parts, siteUrl: string): string {
+  const sold = prices.now().sold.map(({ id }) => `/catalogue/${id}`)
+  const paths = [...PAGES.filter(shell.isShown), ...guides.map(({ path }) => path), ...sold]
   const urls = paths.map((path) => html`<url><loc>${new URL(path, siteUrl).href}</loc></url>\n`)
-  const map = html`<?xml version="1.0" encoding="UTF-8"?>
+  return String(html`<?xml version="1.0" encoding="UTF-8"?>
 <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 ${urls}</urlset>
-`
-  return [robots, llms, text('/sitemap.xml', 'application/xml', String(map))]
+`)
 }
 
 /** Forms and what belongs to one person are no pages for a search engine. */
@@ -50,17 +50,18 @@ function robotsOf(siteUrl: string | undefined): string {
 }
 
 /** For models that read a website: what it is, and every guide as Markdown. */
-function llmsOf({ guides, catalogue, siteUrl, baseUrl, mcpUrl, name }: Parts): string {
+function llmsOf({ library, prices, siteUrl, baseUrl, mcpUrl, name }: Parts): string {
+  const { guides, sections: readers } = library
   const at = (path: string) => (siteUrl === undefined ? path : new URL(path, siteUrl).href)
   const guideOf = new Map(guides.map((guide) => [guide.name, guide]))
-  const sections = GUIDES.map(({ title, guides: listed }) => {
+  const sections = readers.map(({ title, guides: listed }) => {
     const lines = listed.map(({ name: one, title: shown, note }) => {
       const path = guideOf.get(one)?.path ?? ''
       return `- [${shown}](${at(`${path}.md`)}): ${note}`
     })
     return `## ${title}\n\n${lines.join('\n')}\n`
   })
-  const operations = catalogue.operations.map(({ id, summary }) => `- [${id}](${at(`/catalogue/${id}`)}): ${summary}`)
+  const operations = prices.now().sold.map(({ id, summary }) => `- [${id}](${at(`/catalogue/${id}`)}): ${summary}`)
   return `# ${name}
 
 > A metered gateway: models and data by the call, with a hard ceiling on spend. The price of a call is known before it is paid, and a call that does not fit into the budget is refused before anything is asked.

@@ -42,6 +42,20 @@ export type Reference = {
   readonly resolve: Resolve
 }
 
+/** The contract that is served now with its routes; null where none could be verified. */
+export type KeptReference = () => { readonly contract: Contract; readonly reference: Reference } | null
+
+/** Read once for each contract: it is another after each switch of what is sold. */
+export function keptReference(current: () => Contract | null): KeptReference {
+  let kept: ReturnType<KeptReference> = null
+  return () => {
+    const contract = current()
+    if (contract === null) return null
+    if (kept?.contract !== contract) kept = { contract, reference: readReference(contract) }
+    return kept
+  }
+}
+
 /** Reads the very bytes that are served, so that a page can say nothing else than they. */
 export function readReference({ bytes }: Pick<Contract, 'bytes'>): Reference {
   const document = asObject(JSON.parse(bytes.toString('utf8')))

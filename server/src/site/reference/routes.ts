@@ -1,77 +1,86 @@
+import type { Catalogue } from '../../catalogue/operation.ts'
 import type { Contract } from '../../contracts/contract.ts'
+import { notSold } from '../../gateway/require-sold.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { type Html, html } from '../../kernel/html.ts'
 import { icon } from '../../pages/icons.ts'
 import type { Page } from '../../pages/page.ts'
 import type { PageRoute } from '../../pages/page-route.ts'
 import type { Shell } from '../shell.ts'
-import type { Described, Reference } from './described.ts'
+import type { Described, KeptReference, Reference } from './described.ts'
 import { answersOf, bodyOf, errorsOf, parametersOf, shownMethod, shownPath } from './parts.ts'
 import { words } from './words.ts'
 
 type Parts = {
   readonly shell: Shell
-  /** What this program serves; null where nothing could be verified. */
-  readonly contract: Contract | null
-  /** Its routes; null with it. */
-  readonly reference: Reference | null
-  /** Whether there is a page of what an operation costs and how it is called. */
-  readonly isSold: (id: string) => boolean
+  /** What this process serves now. */
+  readonly reference: KeptReference
+  /** Of which there are pages that say what an operation costs and how it is called. */
+  readonly catalogue: Pick<Catalogue, 'find'>
 }
 
 const TITLES: Readonly<Record<string, string>> = { account: 'Your account', links: 'Linked accounts' }
 const titleOf = (tag: string) => TITLES[tag] ?? tag.charAt(0).toUpperCase() + tag.slice(1)
 
 /** The API, page by page, from the bytes of the contract. */
-export function referenceRoutes({ shell, contract, reference, isSold }: Parts): readonly PageRoute[] {
-  if (contract === null || reference === null) return [unavailable()]
-  const known: Reference = reference
-  const source = `/api/contracts/source?hash=${contract.contentHash}&bundled=1`
-  const groups = reference.tags.map((tag) => ({ ...tag, routes: reference.all.filter((one) => one.tag === tag.name) }))
-  const index = shell.page({
-    title: 'API reference',
-    description: 'Every endpoint: parameters, bodies, answers and refusals, rendered from the contract.',
-    path: '/reference',
-    section: 'reference',
-    main: indexOf(groups, { source, contract }),
-  })
-  // They change with the program alone, so that each is made once.
-  const pages = new Map<string, Page>()
+export function referenceRoutes({ shell, reference: kept, catalogue }: Parts): readonly PageRoute[] {
+  // Each is made once: they change with the contract alone.
+  let pages = new Map<string, Page>()
+  let pagesOf: Contract | undefined
 
-  function pageOf(one: Described): Page {
-    return shell.page({
-      title: `${one.summary} · API reference`,
-      description: `${one.method} ${one.path}: ${one.summary}.`,
-      path: `/reference/${one.id}`,
-      section: 'reference',
-      main: routePage(one, known, { groups, isSold: isSold(one.id) }),
-    })
+  function known() {
+    const now = kept()
+    if (now === null) throw new Fault('contract_unavailable')
+    if (pagesOf !== now.contract) pages = new Map()
+    pagesOf = now.contract
+    return now
+  }
+
+  function page(path: string, make: () => Page): Page {
+    const made = pages.get(path) ?? make()
+    pages.set(path, made)
+    return made
+  }
+
+  function indexPage(): Page {
+    const { contract, reference } = known()
+    const source = `/api/contracts/source?hash=${contract.contentHash}&bundled=1`
+    return page('/reference', () =>
+      shell.page({
+        title: 'API reference',
+        description: 'Every endpoint: parameters, bodies, answers and refusals, rendered from the contract.',
+        path: '/reference',
+        section: 'reference',
+        main: indexOf(groupsOf(reference), { source, contract }),
+      }),
+    )
+  }
+
+  function pageOf(id: string): Page {
+    const { reference } = known()
+    const one = reference.find(id)
+    if (one === undefined) throw catalogue.find(id) ? notSold(id) : new Fault('route_not_found')
+    const path = `/reference/${id}`
+    const isSold = catalogue.find(id) !== undefined
+    return page(path, () =>
+      shell.page({
+        title: `${one.summary} · API reference`,
+        description: `${one.method} ${one.path}: ${one.summary}.`,
+        path,
+        section: 'reference',
+        main: routePage(one, reference, { groups: groupsOf(reference), isSold }),
+      }),
+    )
   }
 
   return [
-    { method: 'GET', path: '/reference', answer: () => index },
-    {
-      method: 'GET',
-      path: '/reference/:id',
-      answer({ params: { id = '' } }) {
-        const found = reference.find(id)
-        if (found === undefined) throw new Fault('route_not_found')
-        const page = pages.get(id) ?? pageOf(found)
-        pages.set(id, page)
-        return page
-      },
-    },
+    { method: 'GET', path: '/reference', answer: indexPage },
+    { method: 'GET', path: '/reference/:id', answer: ({ params: { id = '' } }) => pageOf(id) },
   ]
 }
 
-function unavailable(): PageRoute {
-  return {
-    method: 'GET',
-    path: '/reference',
-    answer() {
-      throw new Fault('contract_unavailable')
-    },
-  }
+function groupsOf({ all, tags }: Reference): readonly Group[] {
+  return tags.map((tag) => ({ ...tag, routes: all.filter((one) => one.tag === tag.name) }))
 }
 
 type Group = { readonly name: string; readonly description: string; readonly routes: readonly Described[] }

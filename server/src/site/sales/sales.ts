@@ -1,11 +1,13 @@
 import type pg from 'pg'
+import type { Catalogue } from '../../catalogue/operation.ts'
 import { OBSERVATION_TOO_OLD, SALES_SOURCE_UNAVAILABLE, type SalesNow } from '../../http/routes/sales.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { listModels } from '../../pricing/models.ts'
 import { listPrices } from '../../pricing/prices.ts'
+import { protocolsSold, readSold } from '../../pricing/sold.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { keepSnapshot, type Read, readSnapshot } from './kept-snapshot.ts'
-import { type Sold, salesDataOf } from './sales-data.ts'
+import { type SalesInput, salesDataOf } from './sales-data.ts'
 
 export type Sales = {
   /** For the worker: observes, and puts what it saw in place of what was seen before. */
@@ -16,7 +18,9 @@ export type Sales = {
   readonly now: () => SalesNow
 }
 
-type Parts = Pick<Sold, 'catalogue' | 'names' | 'contractHash'> & {
+type Parts = Pick<SalesInput, 'names'> & {
+  readonly catalogue: Pick<Catalogue, 'operations'>
+  readonly contractHash: () => string | null
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly log: Log
@@ -26,7 +30,7 @@ type Parts = Pick<Sold, 'catalogue' | 'names' | 'contractHash'> & {
 
 type Held = Pick<Read, 'snapshot' | 'ageMs'> & { readonly readAtMs: number }
 
-export function createSales({ pool, clock, log, freshMs, ...sold }: Parts): Sales {
+export function createSales({ pool, clock, log, freshMs, catalogue, names, contractHash }: Parts): Sales {
   let held: Held | undefined
   /** Whether whoever made it, or whoever read it last, has met a failure since. */
   let isFailing = false
@@ -34,8 +38,9 @@ export function createSales({ pool, clock, log, freshMs, ...sold }: Parts): Sale
   return {
     make: () =>
       keepSnapshot(pool, async (observedAt) => {
-        const [prices, models] = await Promise.all([listPrices(pool), listModels(pool)])
-        return salesDataOf({ ...sold, prices, models }, observedAt)
+        const [prices, sold] = await Promise.all([listPrices(pool), readSold(pool, catalogue)])
+        const models = await listModels(pool, protocolsSold(catalogue, sold.switches))
+        return salesDataOf({ names, contractHash: contractHash(), sold, prices, models }, observedAt)
       }),
 
     async refresh() {

@@ -23,7 +23,7 @@ function createCounted() {
 describe('the index of the website', () => {
   it('is read in many turns, so that calls of the same process have theirs', async () => {
     const { guides } = openLibrary()
-    const search = createSiteIndex({ guides, catalogue, models: () => [] })
+    const search = createSiteIndex({ guides, operations: () => catalogue.operations, models: () => [] })
     let turns = 0
     let isDone = false
     const count = () => {
@@ -39,7 +39,7 @@ describe('the index of the website', () => {
 
   it('finds what callers read before what operators do', async () => {
     const { guides } = openLibrary()
-    const search = createSiteIndex({ guides, catalogue, models: () => [] })
+    const search = createSiteIndex({ guides, operations: () => catalogue.operations, models: () => [] })
     for (const query of ['key', 'rotate', 'budget', 'price of a model']) {
       const found = await search(query)
       const places = found.flatMap(({ isForOperators }, at) => (isForOperators === true ? [at] : []))
@@ -51,7 +51,7 @@ describe('the index of the website', () => {
   it('reads guides once, whatever becomes of models, and models again when their names have changed', async () => {
     const { counts, guides } = createCounted()
     let models = [named('lab/first')]
-    const search = createSiteIndex({ guides, catalogue, models: () => models })
+    const search = createSiteIndex({ guides, operations: () => catalogue.operations, models: () => models })
     const found = async (query: string) =>
       (await search(query)).filter(({ kind }) => kind === 'models').map(({ title }) => title)
     assert.deepEqual(await found('lab'), ['lab/first'])
@@ -68,7 +68,7 @@ describe('the index of the website', () => {
 
   it('knows where each word of a guide stands first, so that no request reads the guide for it', async () => {
     const { guides } = openLibrary()
-    const search = createSiteIndex({ guides, catalogue, models: () => [] })
+    const search = createSiteIndex({ guides, operations: () => catalogue.operations, models: () => [] })
     const long = (await search('settles')).find(({ kind, text }) => kind === 'guides' && text.length > 1_000)
     assert.ok(long !== undefined)
     assert.match(long.text.slice(long.places?.get('settl')), /^settl/i)

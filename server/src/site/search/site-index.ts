@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Catalogue } from '../../catalogue/operation.ts'
+import type { Operation } from '../../catalogue/operation.ts'
 import { FAULTS } from '../../kernel/fault.ts'
 import { once } from '../../kernel/once.ts'
 import { firstPlacesOf, startSearchIndex } from '../../kernel/search-index.ts'
@@ -28,11 +28,13 @@ type Weights = { readonly title: number; readonly where: number; readonly text: 
 type Entry = { readonly found: Found; readonly weights: Weights }
 type Search = (query: string) => readonly Found[]
 
-type ShownModel = { readonly id: string; readonly displayName: string }
+type Named = { readonly id: string; readonly displayName?: string }
+type ShownModel = Named & { readonly displayName: string }
 
 export type IndexParts = {
   readonly guides: readonly Guide[]
-  readonly catalogue: Pick<Catalogue, 'operations'>
+  /** Those that are sold, from memory. */
+  readonly operations: () => readonly Operation[]
   /** Those that are sold, from memory; none where they were never read. */
   readonly models: () => readonly ShownModel[]
 }
@@ -44,26 +46,18 @@ const MOST = 200
 /** How many characters are read in one turn: some milliseconds of work. */
 const LETTERS_A_TURN = 10_000
 
-/** Looks for words in all of the website. What is part of the program is read once; models are, when their names have changed. */
+/** Looks for words in all of the website. What is part of the program is read once; what is sold is, when its names have changed. */
 export function createSiteIndex({
   guides,
-  catalogue,
+  operations,
   models,
 }: IndexParts): (query: string) => Promise<readonly Found[]> {
-  const fixed = once(() => indexOf(fixedEntries(guides, catalogue)))
-  let named: readonly ShownModel[] = []
-  let ofModels: Promise<Search> | undefined
-
-  function currentModels(): Promise<Search> {
-    const sold = models()
-    // A price book that was read again has another list of the same models.
-    if (ofModels === undefined || !haveSameNames(sold, named)) ofModels = indexOf(sold.map(modelOf))
-    named = sold
-    return ofModels
-  }
+  const fixed = once(() => indexOf(fixedEntries(guides)))
+  const ofOperations = keptIndex(operations, operationOf)
+  const ofModels = keptIndex(models, modelOf)
 
   return async (query) => {
-    const searches = [await fixed(), await currentModels()]
+    const searches = [await fixed(), await ofOperations(), await ofModels()]
     const found = searches.flatMap((search) => search(query))
     return [
       ...found.filter((one) => one.isForOperators !== true),
@@ -72,7 +66,20 @@ export function createSiteIndex({
   }
 }
 
-function haveSameNames(some: readonly ShownModel[], others: readonly ShownModel[]): boolean {
+/** Made anew when other things have become known, by their names. */
+function keptIndex<One extends Named>(now: () => readonly One[], entryOf: (one: One) => Entry): () => Promise<Search> {
+  let known: readonly One[] = []
+  let search: Promise<Search> | undefined
+  return () => {
+    const current = now()
+    // A price book that was read again has another list of the same.
+    if (search === undefined || !haveSameNames(current, known)) search = indexOf(current.map(entryOf))
+    known = current
+    return search
+  }
+}
+
+function haveSameNames(some: readonly Named[], others: readonly Named[]): boolean {
   if (some === others) return true
   return (
     some.length === others.length &&
@@ -103,14 +110,15 @@ async function indexOf(entries: Iterable<Entry>): Promise<Search> {
 }
 
 /** One by one, as they are asked for: to render a guide is work too. */
-function* fixedEntries(guides: readonly Guide[], catalogue: IndexParts['catalogue']): Iterable<Entry> {
+function* fixedEntries(guides: readonly Guide[]): Iterable<Entry> {
   for (const guide of guides) yield* partsOf(guide)
-  yield* operationsOf(catalogue)
   yield* errors()
 }
 
-function* partsOf({ path, title, note, rendered, isForOperators }: Guide): Iterable<Entry> {
+function* partsOf({ name, path, title, note, rendered, isForOperators }: Guide): Iterable<Entry> {
   for (const { id, depth, title: heading, text } of rendered().parts) {
+    // What is sold changes, and is found by itself.
+    if (name === 'catalogue' && depth > 1) continue
     const found: Found = {
       kind: 'guides',
       href: depth === 1 ? path : `${path}#${id}`,
@@ -126,18 +134,16 @@ function* partsOf({ path, title, note, rendered, isForOperators }: Guide): Itera
   }
 }
 
-function operationsOf({ operations }: IndexParts['catalogue']): readonly Entry[] {
-  return operations.map(({ id, summary, method, path, category }) => ({
-    found: {
-      kind: 'operations',
-      href: `/catalogue/${id}`,
-      title: id,
-      where: `${method} ${path}`,
-      text: `${summary}. ${category}`,
-      isCode: true,
-    },
-    weights: CODE,
-  }))
+function operationOf({ id, summary, method, path, category }: Operation): Entry {
+  const found = {
+    kind: 'operations',
+    href: `/catalogue/${id}`,
+    title: id,
+    where: `${method} ${path}`,
+    text: `${summary}. ${category}`,
+    isCode: true,
+  } as const
+  return { found, weights: CODE }
 }
 
 function modelOf({ id, displayName }: ShownModel): Entry {

@@ -40,6 +40,7 @@ const upstream = (name: string, breaker: ReportedUpstream['breaker']): ReportedU
 
 async function told(processes: readonly ProcessView[], reading: Partial<Reading> = {}): Promise<string> {
   const shell = {
+    isShown: () => true,
     page: ({ main }: { readonly main: object }) => ({ status: 200, headers: {}, body: String(main) }),
     text: ({ body }: { readonly body: string }) => ({ status: 200, headers: {}, body }),
   }
