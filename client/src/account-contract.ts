@@ -161,7 +161,7 @@ export interface AccountOperations {
       mode?: 'live' | 'test'
       model?: string
       operation?: string
-      outcome?: 'posted' | 'voided' | 'open'
+      outcome?: 'posted' | 'voided' | 'refused' | 'open'
       start?: string
       tag?: string
     }
@@ -738,6 +738,58 @@ export type GetRequestAnswer =
       }
       unsettled_at: string | null
     }
+  | {
+      begun_at: string | null
+      cost: Money
+      /** For whom the call was made. */
+      end_user: {
+        id: string
+        label: string | null
+      } | null
+      ended_at: string
+      failed: boolean
+      id: string
+      /** The key, or the grant by the name of its client; null of a call that never began. */
+      made_by: {
+        id: string
+        kind: 'key' | 'grant'
+        name: string
+      } | null
+      model: string | null
+      operation: string | null
+      outcome: 'refused'
+      /** Of a refused call: why, and what would have let it through. */
+      refusal: {
+        /** The tightest budget that was in the way. */
+        budget: {
+          kind: string
+          period: string
+          subject: string | null
+        } | null
+        code: string
+        /** What would have let it through. */
+        fix: {
+          /** With this output limit it would have fitted. */
+          output_limit: number | null
+          retry_after_seconds: number | null
+          /** The page where it is mended. */
+          url: string | null
+        }
+        /** What there was for it; null where its caller was not told. */
+        left: Money | null
+        /** Whose the limit is: key, tier or endpoint. */
+        limited_by: string | null
+        /** What such a refusal means, and what to do. */
+        message: string
+        /** What would have been held. */
+        needed: Money | null
+        status: number
+      }
+      /** What the call was made for. */
+      tags: {
+        [name: string]: unknown
+      }
+    }
 
 export type GetStatementAnswer = {
   /** At the end of the last day, or now. */
@@ -1076,7 +1128,34 @@ export type ListRequestsAnswer = {
     } | null
     model: string | null
     operation: string | null
-    outcome: 'posted' | 'voided'
+    outcome: 'posted' | 'voided' | 'refused'
+    /** Of a refused call: why, and what would have let it through. */
+    refusal?: {
+      /** The tightest budget that was in the way. */
+      budget: {
+        kind: string
+        period: string
+        subject: string | null
+      } | null
+      code: string
+      /** What would have let it through. */
+      fix: {
+        /** With this output limit it would have fitted. */
+        output_limit: number | null
+        retry_after_seconds: number | null
+        /** The page where it is mended. */
+        url: string | null
+      }
+      /** What there was for it; null where its caller was not told. */
+      left: Money | null
+      /** Whose the limit is: key, tier or endpoint. */
+      limited_by: string | null
+      /** What such a refusal means, and what to do. */
+      message: string
+      /** What would have been held. */
+      needed: Money | null
+      status: number
+    }
     /** What the call was made for. */
     tags: {
       [name: string]: unknown

@@ -663,7 +663,7 @@ export interface FreeRoutes {
   list_models: { input: { after_id?: string; before_id?: string; limit?: number }; answer: ListModelsAnswer }
   /** One model. */
   get_model: { input: { model: string }; answer: GetModelAnswer }
-  /** Calls of this key that have ended, the latest first. */
+  /** Calls of this key that have ended or were refused, the latest first. */
   list_requests: {
     input: {
       cursor?: string
@@ -675,7 +675,7 @@ export interface FreeRoutes {
       min_cost_usd?: string
       model?: string
       operation?: string
-      outcome?: 'posted' | 'voided'
+      outcome?: 'posted' | 'voided' | 'refused'
       start_time?: number
       tag?: string
     }
@@ -1765,6 +1765,52 @@ export type GetRequestAnswer =
       }
       unsettled_at: string | null
     }
+  | {
+      begun_at: string | null
+      cost: Money
+      /** For whom the call was made. */
+      end_user: {
+        id: string
+        label: string | null
+      } | null
+      ended_at: string
+      failed: boolean
+      id: string
+      model: string | null
+      operation: string | null
+      outcome: 'refused'
+      /** Of a refused call: why, and what would have let it through. */
+      refusal: {
+        /** The tightest budget that was in the way. */
+        budget: {
+          kind: string
+          period: string
+          subject: string | null
+        } | null
+        code: string
+        /** What would have let it through. */
+        fix: {
+          /** With this output limit it would have fitted. */
+          output_limit: number | null
+          retry_after_seconds: number | null
+          /** The page where it is mended. */
+          url: string | null
+        }
+        /** What there was for it; null where its caller was not told. */
+        left: Money | null
+        /** Whose the limit is: key, tier or endpoint. */
+        limited_by: string | null
+        /** What such a refusal means, and what to do. */
+        message: string
+        /** What would have been held. */
+        needed: Money | null
+        status: number
+      }
+      /** What the call was made for. */
+      tags: {
+        [name: string]: unknown
+      }
+    }
 
 export type GetUsageAnswer = {
   bucket_width: string
@@ -1937,7 +1983,34 @@ export type ListRequestsAnswer = {
     id: string
     model: string | null
     operation: string | null
-    outcome: 'posted' | 'voided'
+    outcome: 'posted' | 'voided' | 'refused'
+    /** Of a refused call: why, and what would have let it through. */
+    refusal?: {
+      /** The tightest budget that was in the way. */
+      budget: {
+        kind: string
+        period: string
+        subject: string | null
+      } | null
+      code: string
+      /** What would have let it through. */
+      fix: {
+        /** With this output limit it would have fitted. */
+        output_limit: number | null
+        retry_after_seconds: number | null
+        /** The page where it is mended. */
+        url: string | null
+      }
+      /** What there was for it; null where its caller was not told. */
+      left: Money | null
+      /** Whose the limit is: key, tier or endpoint. */
+      limited_by: string | null
+      /** What such a refusal means, and what to do. */
+      message: string
+      /** What would have been held. */
+      needed: Money | null
+      status: number
+    }
     /** What the call was made for. */
     tags: {
       [name: string]: unknown
@@ -1962,6 +2035,53 @@ export type ListRequestsAnswer = {
       [name: string]: unknown
     }
     unsettled_at: string | null
+  }[]
+  /** Where idempotency_key was asked for: the latest that were refused, which are no calls that the key belongs to. */
+  refused?: {
+    begun_at: string | null
+    cost: Money
+    /** For whom the call was made. */
+    end_user: {
+      id: string
+      label: string | null
+    } | null
+    ended_at: string
+    failed: boolean
+    id: string
+    model: string | null
+    operation: string | null
+    outcome: 'refused'
+    /** Of a refused call: why, and what would have let it through. */
+    refusal: {
+      /** The tightest budget that was in the way. */
+      budget: {
+        kind: string
+        period: string
+        subject: string | null
+      } | null
+      code: string
+      /** What would have let it through. */
+      fix: {
+        /** With this output limit it would have fitted. */
+        output_limit: number | null
+        retry_after_seconds: number | null
+        /** The page where it is mended. */
+        url: string | null
+      }
+      /** What there was for it; null where its caller was not told. */
+      left: Money | null
+      /** Whose the limit is: key, tier or endpoint. */
+      limited_by: string | null
+      /** What such a refusal means, and what to do. */
+      message: string
+      /** What would have been held. */
+      needed: Money | null
+      status: number
+    }
+    /** What the call was made for. */
+    tags: {
+      [name: string]: unknown
+    }
   }[]
 }
 

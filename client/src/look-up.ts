@@ -9,7 +9,7 @@ type Page = FreeRoutes['list_requests']['answer']
 export type FoundRequest = {
   readonly id: string
   readonly operation: string | null
-  readonly outcome: 'posted' | 'voided' | 'running' | 'unsettled'
+  readonly outcome: 'posted' | 'voided' | 'refused' | 'running' | 'unsettled'
   /** What it was charged, once it has ended. */
   readonly cost?: { readonly usd: string; readonly micros_usd: number }
   /** What is held for it, until then. */
@@ -50,7 +50,7 @@ export function createLookUp({ clock, read }: Parts): LookUp {
     const untilMs = clock.nowMs() + timeoutMs
     for (let waitMs = FIRST_LOOK_MS; ; waitMs = Math.min(LONGEST_LOOK_MS, waitMs * 2)) {
       const found = foundIn(await read(idempotencyKey, operation, signal), operation)
-      if (found === undefined || found.outcome === 'voided') return undefined
+      if (found === undefined || found.outcome === 'voided' || found.outcome === 'refused') return undefined
       const isOver = found.outcome !== 'running' || isTask || clock.nowMs() + waitMs > untilMs
       if (isOver) return found
       await sleep(clock, waitMs, signal)

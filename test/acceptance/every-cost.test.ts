@@ -156,7 +156,8 @@ async function areListed({ secret }: Key, own: readonly Done[], charges: Readonl
   const listed: [string, string][] = []
   for (let cursor = ''; ; ) {
     const { data, next_cursor } = (await ask(url, secret, `/v1/requests?limit=100${cursor}`)).json
-    for (const { id, cost } of data as { id: string; cost: { usd: string } }[]) listed.push([id, cost.usd])
+    for (const { id, outcome, cost } of data as { id: string; outcome: string; cost: { usd: string } }[])
+      if (outcome !== 'refused') listed.push([id, cost.usd])
     if (next_cursor === null) break
     cursor = `&cursor=${next_cursor}`
   }

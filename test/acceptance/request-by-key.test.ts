@@ -18,9 +18,9 @@ const withKey = (key: string) => ({ headers: { 'idempotency-key': key } })
 const find = async (key: string, secret = customer.secret, more = '') => {
   const told = await ask(url, secret, `/v1/requests?idempotency_key=${encodeURIComponent(key)}${more}`)
   assert.equal(told.status, 200, told.text)
-  return told.json as { data: Record<string, unknown>[]; open: Record<string, unknown>[]; next_cursor: null }
+  return told.json as Record<'data' | 'open' | 'refused', Record<string, unknown>[]> & { next_cursor: null }
 }
-const NOTHING = { data: [], open: [], next_cursor: null }
+const NOTHING = { data: [], open: [], refused: [], next_cursor: null }
 
 describe('GET /v1/requests?idempotency_key=', () => {
   it('gives the call that has the key, as lists give it', async () => {
@@ -45,7 +45,11 @@ describe('GET /v1/requests?idempotency_key=', () => {
     assert.ok(typeof begun_at === 'string')
     const { id } = await running
     const held = { usd: '0.001450000', micros_usd: 1_450 }
-    assert.deepEqual([data, rest], [[], { id, operation: 'tag_detail', outcome: 'running', held, unsettled_at: null }])
+    const whose = { model: null, end_user: null, tags: {} }
+    assert.deepEqual(
+      [data, rest],
+      [[], { id, operation: 'tag_detail', outcome: 'running', held, unsettled_at: null, ...whose }],
+    )
     assert.deepEqual(
       (await find(key)).data.map((one) => one.id),
       [id],
@@ -59,7 +63,7 @@ describe('GET /v1/requests?idempotency_key=', () => {
     assert.deepEqual([running?.id, running?.operation], [Object(told.json.output).task_id, 'video_synthesis'])
   })
 
-  it('gives nothing for a key that nobody has, that was refused, or whose call ended uncharged', async () => {
+  it('gives nothing for a key that nobody has or whose call ended uncharged, and beside that what was refused', async () => {
     assert.deepEqual(await find(newKey()), NOTHING)
     const uncharged = newKey()
     await sandbox.fault('reseller', ['status=503'])
@@ -68,7 +72,13 @@ describe('GET /v1/requests?idempotency_key=', () => {
     const capped = newKey()
     const cap = { headers: { 'idempotency-key': capped, 'x-farebox-max-cost-usd': '0.000001' } }
     assert.equal((await call(url, customer.secret, 'tag_detail', '', cap)).status, 402)
-    assert.deepEqual(await find(capped), NOTHING)
+    await until(async () => (await find(capped)).refused.length === 1, PATIENCE_MS, 'that it is written')
+    const { refused, ...calls } = await find(capped)
+    assert.deepEqual({ ...calls, refused: [] }, NOTHING)
+    assert.deepEqual(
+      refused.map(({ outcome, refusal }) => [outcome, Object(refusal).code]),
+      [['refused', 'cost_cap_exceeded']],
+    )
   })
 
   it('gives nothing once the key is free for another call', async () => {

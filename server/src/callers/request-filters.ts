@@ -38,7 +38,10 @@ export const requestFilters = z.strictObject({
     .regex(/^[a-z][a-z0-9_]{0,62}$/, 'must be the id of an operation')
     .optional()
     .meta({ description: 'Calls of this operation alone.' }),
-  outcome: z.enum(['posted', 'voided']).optional().meta({ description: 'Charged, or not charged.' }),
+  outcome: z
+    .enum(['posted', 'voided', 'refused'])
+    .optional()
+    .meta({ description: 'Charged, carried out and not charged, or refused before anything was held.' }),
   model: text.optional().meta({ description: 'Calls of this model alone, by the name that was asked for.' }),
   tag: text
     .regex(/^[^=]+=/, 'must be written name=value')
@@ -63,8 +66,11 @@ type Times = { readonly startMs: number | undefined; readonly endMs: number | un
 type Filters = Omit<z.output<typeof requestFilters>, 'start_time' | 'end_time' | 'idempotency_key'>
 type Whose = Pick<RequestFilter, 'accountId' | 'credentialIds'>
 
+/** As those that ended are looked through, and refused ones beside them. */
+export type ListFilter = Omit<RequestFilter, 'outcome'> & { readonly outcome?: 'posted' | 'voided' | 'refused' }
+
 /** What both APIs look for by the filters of a query. */
-export function filterOf<W extends Whose>(whose: W, data: Filters, times: Times): RequestFilter & W {
+export function filterOf<W extends Whose>(whose: W, data: Filters, times: Times): ListFilter & W {
   const { startMs = 0, endMs = Number.MAX_SAFE_INTEGER, nowMs } = times
   if (startMs > endMs) throw invalidRequest('start_time is after end_time. Swap them.', 'start_time')
   return {

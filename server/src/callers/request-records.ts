@@ -2,15 +2,23 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { money, moneyBody } from '../api/money.ts'
 import { ROUTE_REASONS } from '../gateway/plan.ts'
+import {
+  findRefusedCall,
+  listRefusedCalls,
+  positionOfRefused,
+  type RefusedCall,
+} from '../gateway/read-refused-calls.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
-import { nanos, usd } from '../kernel/money.ts'
-import { listRequests, type RequestFilter } from '../ledger/list-requests.ts'
+import { nanos, usd, ZERO } from '../kernel/money.ts'
+import { listRequests, positionOf } from '../ledger/list-requests.ts'
 import { findOpen, type OpenRequest } from '../ledger/open-requests.ts'
 import { PLACES, type Posting, postingsOf } from '../ledger/postings.ts'
 import { correctionsOf, type EndedRequest, findEnded, type LedgerLine, type WhoseRequests } from '../ledger/requests.ts'
 import { termsOf } from './formula-terms.ts'
-import { cursorOf } from './request-filters.ts'
+import { mergedPage } from './merged-lists.ts'
+import { inShortRefused, refusal } from './refused-records.ts'
+import { cursorOf, type ListFilter } from './request-filters.ts'
 
 /** Records of calls, as callers, members and agents read them. */
 
@@ -24,14 +32,17 @@ export const requestInShort = z.strictObject({
   id: z.string(),
   operation: z.string().nullable(),
   model: z.string().nullable(),
-  outcome: z.enum(['posted', 'voided']),
+  outcome: z.enum(['posted', 'voided', 'refused']),
   failed: z.boolean(),
   cost: moneyBody,
   begun_at: time.nullable(),
   ended_at: time,
   end_user: endUser,
   tags,
+  refusal: refusal.optional(),
 })
+/** One that was refused before it began. */
+export const refusedRequest = requestInShort.extend({ outcome: z.literal('refused'), refusal })
 const milliseconds = z.number().nullable()
 const place = z.enum(PLACES)
 const posting = z.strictObject({
@@ -42,7 +53,8 @@ const posting = z.strictObject({
   amount: moneyBody,
 })
 const term = z.strictObject({ count: z.string(), unit: z.string(), price_usd: z.string(), cost_usd: z.string() })
-export const requestInFull = requestInShort.extend({
+export const requestInFull = requestInShort.omit({ refusal: true }).extend({
+  outcome: z.enum(['posted', 'voided']),
   executed: z.boolean(),
   route: z.string().nullable().meta({ description: 'Whom the call went to, by the slot of the upstream.' }),
   held: moneyBody.meta({ description: 'The most that it could cost: set aside while it ran.' }),
@@ -122,23 +134,50 @@ export async function requestWithCredential(pool: pg.Pool, { whose, seesBalance 
   const open = await findOpen(pool, whose, id)
   if (open !== undefined) return { credentialId: open.credential_id, body: ofOpen(open) }
   const ended = await findEnded(pool, whose, id)
-  if (ended === undefined) throw new Fault('resource_not_found')
-  return { credentialId: ended.credential_id, body: inFull(ended, await correctionsOf(pool, id), seesBalance) }
+  if (ended !== undefined)
+    return { credentialId: ended.credential_id, body: inFull(ended, await correctionsOf(pool, id), seesBalance) }
+  const refused = await findRefusedCall(pool, whose, id)
+  if (refused === undefined) throw new Fault('resource_not_found')
+  return { credentialId: refused.credentialId, body: inShortRefused(refused) }
 }
 
-/** A page of somebody's calls that have ended, as both APIs tell it. */
-export async function pageOfRequests(pool: pg.Pool, filter: RequestFilter) {
+/** A page of somebody's calls that have ended or were refused, as both APIs tell it. */
+export async function pageOfRequests(pool: pg.Pool, filter: ListFilter) {
   const { listed, next_cursor } = await listedRequests(pool, filter)
   return { data: listed.map(({ body }) => body), next_cursor }
 }
 
 /** Each with the credential that it was made by. */
-export async function listedRequests(pool: pg.Pool, filter: RequestFilter) {
-  const { rows, next } = await listRequests(pool, filter)
-  return {
-    listed: rows.map((row) => ({ credentialId: row.credential_id, body: inShort(row) })),
-    next_cursor: next === null ? null : cursorOf(next),
-  }
+export async function listedRequests(pool: pg.Pool, { outcome, ...filter }: ListFilter) {
+  const ended =
+    outcome === 'refused' ? NONE : await listRequests(pool, { ...filter, ...(outcome !== undefined && { outcome }) })
+  const isSought = mayBeRefused({ ...(outcome !== undefined && { outcome }), ...filter })
+  const refused = isSought ? await listRefusedCalls(pool, filter) : NONE
+  const { rows, next } = mergedPage(
+    { rows: ended.rows.map((row) => ({ at: positionOf(row), shown: listedEnded(row) })), next: ended.next },
+    {
+      rows: refused.rows.map((row) => ({ at: positionOfRefused(row), shown: listedRefused(row) })),
+      next: refused.next,
+    },
+    filter.limit,
+  )
+  return { listed: rows, next_cursor: next === null ? null : cursorOf(next) }
+}
+
+/** As a row of a list, with the credential that it was made by. */
+type ListedRequest = { readonly credentialId: Id | null; readonly body: z.output<typeof requestInShort> }
+
+const listedEnded = (row: EndedRequest): ListedRequest => ({ credentialId: row.credential_id, body: inShort(row) })
+const listedRefused = (row: RefusedCall): ListedRequest => ({
+  credentialId: row.credentialId,
+  body: inShortRefused(row),
+})
+
+const NONE = { rows: [], next: null } as const
+
+/** It is nobody's spend, and has cost nothing. */
+function mayBeRefused({ outcome = 'refused', tag, endUserId, costAtLeast = ZERO }: Partial<ListFilter>): boolean {
+  return outcome === 'refused' && tag === undefined && endUserId === undefined && costAtLeast === ZERO
 }
 
 export function inShort(row: EndedRequest) {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { fromLedger } from '../api/from-ledger.ts'
 import { parsed } from '../api/route.ts'
 import { claimKeyOf, IDEMPOTENCY, isKey } from '../gateway/idempotency.ts'
+import { findRefusedWithKey } from '../gateway/read-refused-calls.ts'
 import { seesBalance } from '../gateway/require-scope.ts'
 import type { Caller } from '../identity/caller.ts'
 import { Fault, invalidRequest } from '../kernel/fault.ts'
@@ -10,12 +11,14 @@ import { findOpen } from '../ledger/open-requests.ts'
 import { findClaiming, findEnded } from '../ledger/requests.ts'
 import { millisecondsIn } from './milliseconds-in.ts'
 import type { CallerParts } from './parts.ts'
+import { inShortRefused } from './refused-records.ts'
 import { filterOf, requestFilters } from './request-filters.ts'
 import {
   inShort,
   ofOpen,
   openRequest,
   pageOfRequests,
+  refusedRequest,
   requestInFull,
   requestInShort,
   requestOf,
@@ -27,6 +30,10 @@ const list = z.strictObject({
   data: z.array(requestInShort),
   open: z.array(openRequest).optional().meta({
     description: 'Where idempotency_key was asked for: those that run, or whose outcome nobody knows yet.',
+  }),
+  refused: z.array(refusedRequest).optional().meta({
+    description:
+      'Where idempotency_key was asked for: the latest that were refused, which are no calls that the key belongs to.',
   }),
   next_cursor: z.string().nullable(),
 })
@@ -52,7 +59,7 @@ export const REQUEST_ROUTES: readonly CallerRoute[] = [
     operationId: 'list_requests',
     method: 'GET',
     path: '/v1/requests',
-    summary: 'Calls of this key that have ended, the latest first',
+    summary: 'Calls of this key that have ended or were refused, the latest first',
     tag: 'account',
     counts: 'requests',
     describedQuery: requestFilters,
@@ -81,7 +88,10 @@ export const REQUEST_ROUTES: readonly CallerRoute[] = [
     counts: 'requests',
     refusesAs: 'one_of_yours',
     codes: ['resource_not_found'],
-    answer: { description: 'The call, as it ended or as it stands.', body: z.union([requestInFull, openRequest]) },
+    answer: {
+      description: 'The call, as it ended or as it stands.',
+      body: z.union([requestInFull, openRequest, refusedRequest]),
+    },
     agents: forAgents({
       id: 'get_request',
       summary: 'See the outcome and the charge of a request, by request_id or idempotency_key',
@@ -129,5 +139,6 @@ async function callsWithKey(
     if (open !== undefined) running.push(ofOpen(open))
     else if (ended !== undefined) data.push(inShort(ended))
   }
-  return { data, open: running, next_cursor: null }
+  const refused = await fromLedger(findRefusedWithKey(pool, credentialId, { idempotencyKey: key, operation }))
+  return { data, open: running, refused: refused.map(inShortRefused), next_cursor: null }
 }

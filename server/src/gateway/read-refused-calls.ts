@@ -42,7 +42,7 @@ const refusedRow = z
     needed: row.needed,
     left: row.left_over,
     budget:
-      row.budget_kind === null
+      row.budget_kind === null || row.budget_period === null
         ? null
         : { kind: row.budget_kind, subject: row.budget_subject, period: row.budget_period },
     limitedBy: row.limited_by,

@@ -60,9 +60,9 @@ export async function listRequests(pool: pg.Pool, filter: RequestFilter): Promis
   const rows = z.array(listedRow).parse(found)
   const matching = rows.flatMap(({ matches, ...row }) => (matches ? [endedRow.parse(row)] : []))
   const shown = matching.slice(0, limit)
-  if (matching.length > limit) return { rows: shown, next: positionOf(shown.at(-1)) }
   // The last that was looked at is there, whether it matches or not.
-  return { rows: shown, next: positionOf(rows.find(({ is_last: isLast }) => isLast)) }
+  const last = matching.length > limit ? shown.at(-1) : rows.find(({ is_last: isLast }) => isLast)
+  return { rows: shown, next: last === undefined ? null : positionOf(last) }
 }
 
 const listedRow = z.looseObject({
@@ -72,8 +72,8 @@ const listedRow = z.looseObject({
   id: z.string(),
 })
 
-function positionOf(row: { readonly ended_us: bigint; readonly id: Id } | undefined): Position | null {
-  return row === undefined ? null : { endedUs: row.ended_us, id: row.id }
+export function positionOf({ ended_us: endedUs, id }: { readonly ended_us: bigint; readonly id: Id }): Position {
+  return { endedUs, id }
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   listedRequests,
   ofOpen,
   openRequest,
+  refusedRequest,
   requestInFull,
   requestInShort,
   requestWithCredential,
@@ -39,12 +40,12 @@ export const RECORD_ROUTES: readonly AccountRoute[] = [
     mode: 'named',
     summary: 'Calls of all keys and grants, the latest first',
     description:
-      'Of the last 30 days. `data` has those that have ended. A page of a filter that few calls match can have fewer than asked for, and not be the last. `open` has those that run, or whose outcome nobody knows yet, by the same filters, of which cost means what is held: the latest, on a first page that names no other outcome.',
+      'Of the last 30 days. `data` has those that have ended, and of the last 7 days those that were refused. A page of a filter that few calls match can have fewer than asked for, and not be the last. `open` has those that run, or whose outcome nobody knows yet, by the same filters, of which cost means what is held: the latest, on a first page that names no other outcome.',
     tag: 'records',
     query: z.strictObject({
       ...filters,
-      outcome: z.enum(['posted', 'voided', 'open']).optional().meta({
-        description: 'Charged, not charged, or none yet: then `data` is empty.',
+      outcome: z.enum(['posted', 'voided', 'refused', 'open']).optional().meta({
+        description: 'Charged, not charged, refused, or none yet: then `data` is empty.',
       }),
       key: idForm.optional().meta({ description: 'Calls of this key or grant alone.' }),
       start: timeForm.optional().meta({ description: 'Ended at this time or later.' }),
@@ -102,7 +103,7 @@ export const RECORD_ROUTES: readonly AccountRoute[] = [
     tag: 'records',
     answer: {
       description: 'The call, as it ended or as it stands.',
-      body: z.union([requestInFull.extend(madeBy), open]),
+      body: z.union([requestInFull.extend(madeBy), open, refusedRequest.extend(madeBy)]),
     },
     async run({ pool }, { place, mode, params: { request_id: id = '' } }) {
       if (!isId(id)) throw new Fault('resource_not_found')
