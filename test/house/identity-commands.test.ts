@@ -211,6 +211,7 @@ describe('farebox keys change and show', () => {
       'Holding: growing (default)',
       'Tags: none',
       'Member: nobody',
+      "Set by the operator, so that members can't change it: requests_per_minute, tokens_per_minute, concurrency, scopes, allowed_addresses",
       '',
     ])
     assert.match(
