@@ -116,6 +116,8 @@ export function makeKeyring(pool: pg.Pool, { workspaceId, keyId, secret }: Custo
 /** 0 where a process asks an upstream, 1 while it tries, 2 where it does not; undefined where it never has. */
 export async function breakerOf({ adminUrl }: Gateway, upstreamId: Id): Promise<number | undefined> {
   const exposed = await (await fetch(`${adminUrl}/metrics`)).text()
-  const level = new RegExp(`^farebox_upstream_breaker\\{upstream="${upstreamId}"\\} (\\d)$`, 'm').exec(exposed)?.[1]
+  const level = new RegExp(`^farebox_upstream_breaker\\{[^}]*\\bid="${upstreamId}"[^}]*\\} (\\d)$`, 'm').exec(
+    exposed,
+  )?.[1]
   return level === undefined ? undefined : Number(level)
 }
