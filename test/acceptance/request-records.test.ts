@@ -65,12 +65,18 @@ describe('GET /v1/requests/{id}', () => {
         at: ended_at,
       },
     ])
-    const { timeline, upstream, routing, first_byte_ms, ...how } = Object(detail)
+    const { timeline, upstream, routing, first_byte_ms, hold, ...how } = Object(detail)
     assert.deepEqual(how, {
       status: 200,
       formula: '41 tokens × 0.00000005 USD',
       evidence: { units: '41', inputTokens: 41 },
+      price_version: '0',
+      balance_after: { usd: '9.999997950', micros_usd: 9_999_997 },
     })
+    assert.deepEqual(
+      Object(hold).map(({ amount }: { amount: unknown }) => amount),
+      [{ usd: '0.000005400', micros_usd: 5 }],
+    )
     assert.deepEqual(attemptsIn(detail), [{ slot: 'rerank', outcome: 'answered', status: 200, reason: null }])
     assert.deepEqual(Object.keys(timeline).sort(), ['answered', 'begun', 'settled'])
     assert.deepEqual([upstream.length, routing, first_byte_ms], [1, null, timeline.settled])

@@ -98,8 +98,12 @@ async function booked(id: Id) {
   return rows
 }
 
-const recordOf = async ({ secret }: Twin, { id }: Told) =>
-  withoutTimes((await ask(url, secret, `/v1/requests/${id}`)).json)
+/** Without what the account had left: as the header, it is told to keys, and to tokens that may read it. */
+async function recordOf({ secret }: Twin, { id }: Told): Promise<unknown> {
+  const { detail, ...record } = (await ask(url, secret, `/v1/requests/${id}`)).json
+  const { balance_after, ...how } = Object(detail)
+  return withoutTimes({ ...record, detail: (detail ?? null) && how })
+}
 
 /** The members of a record that say how much and what, at whatever depth; times are each call's own. */
 function withoutTimes(value: unknown): unknown {
