@@ -8,7 +8,10 @@ import type { Tokens } from './speech.ts'
 
 /** What callers are told when they look up afterwards, through the same door. */
 export type Reports = {
-  /** By request: what it cost, less what was given back; 'unsettled' or 'running' where it has not ended; null where it is not known. */
+  /**
+   * By request: what it cost, less what was given back; 'unsettled' or 'running' where it has not ended; null where it is not known, or was
+   * refused before it began and cost nothing: of neither has the ledger anything.
+   */
   readonly requests: ReadonlyMap<Id, bigint | string | null>
   /** By request that has ended: the tokens in its record, and where they are from as far as that is kept. */
   readonly tokens: ReadonlyMap<Id, Tokens & { readonly source: string | undefined }>
@@ -66,7 +69,8 @@ export async function readReports(url: string, people: readonly Person[], histor
     else if (status !== 200 || !found.success) problems.push(`GET /v1/requests/${id} answers ${status}`)
     else {
       const { outcome, cost, tokens: counted, detail } = found.data
-      requests.set(id, cost === undefined ? outcome : usd(cost.usd))
+      const told = cost === undefined ? outcome : usd(cost.usd)
+      requests.set(id, outcome === 'refused' && told === 0n ? null : told)
       if (counted === undefined) return
       const { input, output, cache_read: cacheRead, cache_write: cacheWrite } = counted
       tokens.set(id, { input, output, cacheRead, cacheWrite, source: detail?.evidence.usage_source })
