@@ -51,7 +51,7 @@ type Lock = Pick<
   | 'isOver'
 >
 
-/** One that was revoked when its time was over, as a ticket is, has expired. */
+/** A ticket that was revoked when its time was over has expired, as its holder is told. Of another key that is revoked nothing is told. */
 function beforeItsEnd(key: Lock): Lock {
   return key.isOver ? { ...key, isRevoked: false } : key
 }
@@ -112,7 +112,7 @@ type KeyRecord = z.output<typeof keyRow>
 async function loadKey(pool: pg.Pool, id: Id): Promise<KeyRecord | undefined> {
   const { rows } = await pool.query({
     name: 'load_key',
-    text: `select ${CREDENTIAL_SELECT}, k.member_person, k.member_email, k.is_ticket, coalesce(k.revoked_at >= k.expires_at, false) as is_over, k.hash, k.previous_hash, k.previous_until, k.older_hash, k.older_until
+    text: `select ${CREDENTIAL_SELECT}, k.member_person, k.member_email, k.is_ticket, coalesce(k.is_ticket and k.revoked_at >= k.expires_at, false) as is_over, k.hash, k.previous_hash, k.previous_until, k.older_hash, k.older_until
       from (select * from api_keys where id <= $1 order by id desc limit 1) k
       ${CREDENTIAL_JOINS}`,
     values: [id],
