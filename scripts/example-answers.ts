@@ -8,7 +8,7 @@ import { catalogue } from '../server/src/catalogue/catalogue.ts'
 /** Records what the pages of operations show as their answers. The key needs a linked account (docs/links.md). */
 const FILE = 'server/src/site/catalogue/example-answers.json'
 scriptArguments(
-  `Usage: BASE_URL=… API_KEY=… node scripts/example-answers.ts: makes the call on the page of each operation at an installation on the sandbox, such as that of npm run dev, and writes ${FILE}.`,
+  `Usage: node scripts/example-answers.ts, with BASE_URL=… and API_KEY=… before it: makes the call on the page of each operation at an installation on the sandbox, such as that of npm run dev, and writes ${FILE}.`,
   {},
 )
 const { BASE_URL: url, API_KEY: key } = process.env
