@@ -60,7 +60,7 @@ describe('configuration', () => {
 
   it('shows pages under its own name and in its own colours, or in those that are set: both schemes, and AA in each', () => {
     const of = (env: Record<string, string>) => loadConfig({ FAREBOX_DATABASE_URL: URL, ...env }).site
-    assert.deepEqual(of({}), {})
+    assert.deepEqual(of({}), { show: ['proof', 'reference'] })
     const accents = { FAREBOX_SITE_ACCENT_LIGHT: '#0b6b53', FAREBOX_SITE_ACCENT_DARK: '#5fd3b0' }
     const links = {
       FAREBOX_SITE_TERMS_URL: 'https://fox.example/terms',
@@ -76,6 +76,7 @@ describe('configuration', () => {
       privacy_url: 'https://fox.example/privacy',
       imprint_url: 'https://fox.example/imprint',
       support: 'help@fox.example',
+      show: ['proof', 'reference'],
     })
     const told = (env: Record<string, string>) => problems({ FAREBOX_DATABASE_URL: URL, ...env })[0] ?? ''
     assert.match(told({ FAREBOX_SITE_ACCENT_LIGHT: '#0b6b53' }), /^site\.accent_dark .* is missing/)

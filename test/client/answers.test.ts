@@ -112,7 +112,7 @@ describe('an error', () => {
   it('has a fix for every code that a caller of the gateway can meet', () => {
     // Those of the pages, of the account API, which says what to do itself, and of requests that no client sends.
     const others =
-      /^(form_refused|password_reset|sign_up_closed|invitation_|last_owner|member_has_keys|already_member|members_full|contract_hash|unsupported_uri|sign_in_required|cross_site|quota_request|precondition|workspace_closing|workspace_suspended|export_not_ready)/
+      /^(form_refused|password_reset|sign_up_closed|invitation_|last_owner|member_has_keys|already_member|members_full|contract_hash|unsupported_uri|sign_in_required|cross_site|quota_request|precondition|workspace_closing|workspace_suspended|person_blocked|export_not_ready)/
     const without = Object.keys(FAULTS).filter((code) => !(code in FIXES) && !others.test(code))
     assert.deepEqual(without, [])
   })
