@@ -17,9 +17,10 @@ async function signedInLongAgo() {
   const person = await signIn(site, email)
   const { rows } = await site.pool.query(
     `update browser_sessions session set created_at = session.created_at - make_interval(secs => $2)
-     from people where people.id = person_id and email = $1 returning session.created_at`,
+     from people where people.id = person_id and email = $1 and ended_at is null returning session.created_at`,
     [email, HOUR_SECONDS],
   )
+  assert.equal(rows.length, 1, 'the session of the sign-up has ended')
   return { email, person, at: Math.floor(rows[0].created_at.getTime() / 1_000) }
 }
 
