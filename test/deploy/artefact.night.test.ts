@@ -93,7 +93,9 @@ describe('what is delivered', () => {
     )
     const bill = JSON.parse(readFileSync(path.join(program, 'sbom.cdx.json'), 'utf8'))
     const notices = readFileSync(path.join(program, 'third-party-notices.txt'), 'utf8')
-    const noticed = [...notices.matchAll(/^(\S+) (\d+\.\d+\.\d+\S*)$/gm)].map(([, name, at]) => `${name} ${at}`)
+    const noticed = [...notices.matchAll(/(?:^|-{80}\n\n)(\S+) (\d+\.\d+\.\d+\S*)\n/g)].map(
+      ([, name, at]) => `${name} ${at}`,
+    )
     const packages: { name: string; version: string; licenses: unknown[]; hashes: { content: string }[] }[] =
       bill.components
     const inside = packages.map((one) => `${one.name} ${one.version}`)
